@@ -49,9 +49,7 @@ async def test_what_stops_a_request_is_named(
         assert qdrant.requests == [] and server.requests == []
 
 
-async def test_a_proxy_that_is_down_is_named(
-    make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_names_a_dead_proxy(make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://me:pw@127.0.0.1:9")
     monkeypatch.setattr("memory_semantic.embeddings.service._request.retry.wait", wait_none())
     tools = await make_tools(embedding_model="m", base_url="http://embeddings.example/v1")

@@ -55,9 +55,7 @@ def make() -> ModuleType:
     return script
 
 
-def test_the_files_are_those_that_the_script_makes_from_the_makers_own(
-    make: ModuleType, tmp_path: Path
-) -> None:
+def test_the_files_are_made_by_the_script_of_the_makers(make: ModuleType, tmp_path: Path) -> None:
     def hashes(folder: Path) -> dict[str, str]:
         return {name: sha256((folder / name).read_bytes()).hexdigest() for name in MADE}
 
@@ -72,9 +70,7 @@ def test_the_files_are_those_that_the_script_makes_from_the_makers_own(
         make.main(tmp_path, tmp_path / "nowhere")
 
 
-def test_its_vectors_are_those_of_the_maker(
-    make: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_its_vectors_are_the_makers(make: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     assert unit([EXAMPLE])[0, :6] == pytest.approx(PUBLISHED, abs=3e-3)
     ours = unit(TEXTS)
     for pair, cosine in COSINES.items():

@@ -215,9 +215,7 @@ def test_a_fetch_that_failed_is_not_used_and_the_next_one_needs_no_token(
     assert "could not be fetched" in hub.fetch(BGE, tmp_path)[1] and file.exists()
 
 
-def test_other_weights_than_those_that_the_maker_published_are_refused(
-    hub: ModelHub, tmp_path: Path
-) -> None:
+def test_weights_that_the_maker_did_not_publish_are_refused(hub: ModelHub, tmp_path: Path) -> None:
     folder = tmp_path / "models"
     got, said = hub.fetch(MULTILINGUAL, folder, any_hash=False)
     assert got == "" and "not the known ca456c06b3a9" in said

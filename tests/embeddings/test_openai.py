@@ -285,9 +285,7 @@ def test_a_text_that_the_service_refuses_stops_no_other(
         assert command.json("search", text)[0]["content"] == text
 
 
-def test_connections_end_with_their_event_loop_and_are_not_shared_with_a_child(
-    server: EmbeddingsServer,
-) -> None:
+def test_connections_end_with_their_loop_and_no_child_shares_them(server: EmbeddingsServer) -> None:
     script = f"""
 import asyncio, gc, os
 from memory_semantic import EmbeddingGenerator

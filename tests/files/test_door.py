@@ -126,9 +126,7 @@ async def play(storage: MemoryStorage, database: Path, steps: list[Any]) -> tupl
     return await asyncio.gather(*calls, return_exceptions=True), ran
 
 
-def test_each_call_runs_once_in_its_order_or_not_at_all(
-    storage: MemoryStorage, database: Path
-) -> None:
+def test_each_call_runs_once_in_order_or_not_at_all(storage: MemoryStorage, database: Path) -> None:
     @hypothesis.settings(max_examples=30, deadline=None)
     @given(st.lists(STEPS, max_size=20), st.sampled_from([0, 30]))
     @example([PAUSE, TAKEN, (WORKS, 0.2), PAUSE, (WORKS, 30), *[PAUSE] * 3], 0)
@@ -325,9 +323,7 @@ asyncio.run(main())
 # The lock
 
 
-def test_who_holds_it_too_long_or_is_stopped_in_the_line_is_named(
-    storage: MemoryStorage, root: Path, database: Path
-) -> None:
+def test_names_who_holds_up_the_line(storage: MemoryStorage, root: Path, database: Path) -> None:
     impatient = with_patience(storage, 0.3)
     with (database / "queue").open("r+") as queue:
         fcntl.flock(queue, fcntl.LOCK_EX)
@@ -356,9 +352,7 @@ asyncio.run(storage().run(hold, None))
     assert count(impatient) == 1
 
 
-def test_a_child_neither_keeps_nor_releases_the_lock_of_its_parent(
-    storage: MemoryStorage, root: Path, database: Path
-) -> None:
+def test_no_child_keeps_a_parents_lock(storage: MemoryStorage, root: Path, database: Path) -> None:
     script = f"""{FORKING}
 def work(_):
     if os.fork() == 0:

@@ -152,9 +152,7 @@ async def test_folders_of_other_users_are_refused(make_storage: MakeStorage, roo
 
 
 @pytest.mark.parametrize("what", ["memory", "sam", "lock", "page_0.dat"])
-def test_what_may_not_be_read_is_reported_and_never_taken_for_missing(
-    command: Command, root: Path, what: str
-) -> None:
+def test_the_unreadable_is_not_taken_for_missing(command: Command, root: Path, what: str) -> None:
     """The root, an agent's folder, or a file of a store, as a command run with sudo leaves it."""
     command.run("store", "one")
     (root / "lost+found").mkdir(0)
@@ -177,9 +175,7 @@ def test_what_may_not_be_read_is_reported_and_never_taken_for_missing(
         root.chmod(0o700)
 
 
-async def test_rejects_a_root_that_cannot_be_a_folder(
-    make_storage: MakeStorage, tmp_path: Path
-) -> None:
+async def test_rejects_a_root_that_is_no_folder(make_storage: MakeStorage, tmp_path: Path) -> None:
     (tmp_path / "a file").write_text("x")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for name in ("a file", "loop", "x" * 5000, "/dev/null"):

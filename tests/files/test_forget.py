@@ -153,9 +153,7 @@ async def vectors_of(storage: MemoryStorage) -> dict[UUID, list[float]]:
 
 
 @pytest.mark.parametrize("doomed", [[1], [2], [0, 2, 3], range(5)])
-async def test_no_byte_and_no_key_is_left_when_the_call_answers(
-    storage: MemoryStorage, doomed: Sequence[int]
-) -> None:
+async def test_no_byte_is_left_at_the_answer(storage: MemoryStorage, doomed: Sequence[int]) -> None:
     """Nor in the links of others, which lead to what holds instead, or in gathered vectors."""
     memories = await linked(storage)
     gone = [memories[number] for number in doomed]

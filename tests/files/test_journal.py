@@ -160,9 +160,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("harm", WRITTEN_ANEW)
-async def test_a_search_writes_it_anew_from_the_shard_where_it_is_not_whole(
-    plain: MemoryStorage, path: Path, harm: str
-) -> None:
+async def test_a_search_makes_it_whole_again(plain: MemoryStorage, path: Path, harm: str) -> None:
     await fill(plain, 5)
     await plain.delete([(await plain.get_recent(1))[0].id])
     whole = texts(path)
@@ -179,9 +177,7 @@ async def test_a_search_writes_it_anew_from_the_shard_where_it_is_not_whole(
 
 
 @pytest.mark.parametrize("said", DAMAGE)
-async def test_what_would_lose_a_memory_is_an_error_and_changes_nothing(
-    plain: MemoryStorage, path: Path, said: str
-) -> None:
+async def test_what_loses_a_memory_is_an_error(plain: MemoryStorage, path: Path, said: str) -> None:
     await fill(plain, 5)
     await plain.delete([(await plain.get_recent(1))[0].id])
     DAMAGE[said](path)
@@ -192,9 +188,7 @@ async def test_what_would_lose_a_memory_is_an_error_and_changes_nothing(
     assert path.read_bytes() == harmed
 
 
-async def test_it_is_written_anew_once_it_is_twice_as_long(
-    plain: MemoryStorage, path: Path
-) -> None:
+async def test_it_is_written_anew_when_twice_as_long(plain: MemoryStorage, path: Path) -> None:
     memories = await fill(plain, 5)
     longest = 0
     while longest < JOURNAL_SLACK:
@@ -279,9 +273,7 @@ async def test_without_room_the_store_works_and_a_forget_says_what_it_takes(
             await call
 
 
-def test_the_doctor_compares_it_and_a_repair_writes_it_anew(
-    command: Command, storage: MemoryStorage, path: Path
-) -> None:
+def test_it_is_examined_and_repaired(command: Command, storage: MemoryStorage, path: Path) -> None:
     asyncio.run(storage.store_many(["a fact", "another"]))
     path.write_text(path.read_text().replace("another", "anotter"))
     found = {each["subject"]: each["text"] for each in command.json("doctor", code=1)}

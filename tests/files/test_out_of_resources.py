@@ -19,9 +19,7 @@ from memory_semantic.limits import WORKERS
 from processes import run
 
 
-def test_with_few_descriptors_a_command_works_or_names_what_it_lacks(
-    command: Command, make_storage: MakeStorage
-) -> None:
+def test_a_lack_of_descriptors_is_named(command: Command, make_storage: MakeStorage) -> None:
     storage, stored, perhaps = make_storage(), {"fact"}, set[str]()
     failed = 0
     asyncio.run(storage.store("fact"))

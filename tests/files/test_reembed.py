@@ -223,9 +223,7 @@ async def test_of_two_at_once_one_ends_and_the_other_says_so(storage: MemoryStor
     ("parts", "between"),
     [(0, "nothing"), (1, "torn"), (1, "cut"), (1, "forgets"), (2, "nothing"), (2, "forgets")],
 )
-async def test_after_an_interruption_the_next_run_embeds_only_the_rest(
-    storage: MemoryStorage, parts: int, between: str
-) -> None:
+async def test_a_rerun_embeds_the_rest(storage: MemoryStorage, parts: int, between: str) -> None:
     await storage.store_many(FACTS)
     before = await whole(storage)
     first, second = Service([*(asyncio.sleep(0) for _ in range(parts)), killed()]), Service()
@@ -250,9 +248,7 @@ async def test_after_an_interruption_the_next_run_embeds_only_the_rest(
     await is_done(storage, second)
 
 
-async def test_another_service_embeds_everything_even_with_a_model_of_that_name(
-    storage: MemoryStorage,
-) -> None:
+async def test_another_service_embeds_all_with_a_model_of_that_name(storage: MemoryStorage) -> None:
     await storage.store_many(FACTS)
     first = Service([asyncio.sleep(0), killed()], "one:1")
     with pytest.raises(Killed):

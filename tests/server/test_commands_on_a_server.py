@@ -113,18 +113,14 @@ def test_no_command_ignores_a_store_in_files_and_what_they_say_takes_it_to_the_s
     assert as_json("list") == before
 
 
-def test_one_sentence_where_the_server_is_down(
-    qdrant: QdrantServer, commands: list[list[str]]
-) -> None:
+def test_one_sentence_if_it_is_down(qdrant: QdrantServer, commands: list[list[str]]) -> None:
     qdrant.rules.append(Rule(1_000, answer=DROP))
     for command in [*commands, ["list", "--agents"]]:
         said = run(*command, code=1).output
         assert "could not be reached, in 3 tries. Check qdrant_url" in said, command
 
 
-def test_a_wrong_key_and_a_wrong_address(
-    qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_key_or_address(qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", "very-wrong")
     said = run("list", code=1).output
     assert "Check AGENT_MEMORY_QDRANT_API_KEY" in said and "very-wrong" not in said
@@ -132,9 +128,7 @@ def test_a_wrong_key_and_a_wrong_address(
     assert "qdrant_url must be an address" in run("list", code=2).stderr
 
 
-def test_the_doctor_of_no_store_and_of_a_healthy_one(
-    qdrant: QdrantServer, storage: MemoryStorage
-) -> None:
+def test_the_doctor_of_none_and_a_sound_one(qdrant: QdrantServer, storage: MemoryStorage) -> None:
     settings(agent_identity="sam")
     assert f"'sam' has no store at {qdrant.url}" in run("doctor").stdout
     assert unwell() == {} and qdrant.created == {}
@@ -154,9 +148,7 @@ def test_the_doctor_of_no_store_and_of_a_healthy_one(
         *(("http://localhost:6333", False), ("http://[::1]:6333", False)),
     ],
 )
-async def test_a_key_that_goes_unencrypted_is_the_first_that_is_said(
-    url: str, warned: bool
-) -> None:
+async def test_a_key_that_goes_unencrypted_is_said_first(url: str, warned: bool) -> None:
     storage = MemoryStorage("sam", {"qdrant_url": url, "qdrant_api_key": "k"})
     progress: Any = None
     found = await anext(upkeep.findings(storage.place, storage.config, progress))

@@ -155,9 +155,7 @@ async def test_a_store_whose_acknowledgement_is_lost_is_stored_once(
     assert (memory.id == known) is stored.known
 
 
-async def test_a_batch_that_fails_half_way_can_be_stored_again(
-    storage: MemoryStorage, qdrant: QdrantServer
-) -> None:
+async def test_a_half_batch_can_be_repeated(storage: MemoryStorage, qdrant: QdrantServer) -> None:
     texts = [f"fact {i}" for i in range(300)]
     qdrant.rules.append(Rule(1, WRITE))
     qdrant.fail(503, 3, WRITE)
@@ -205,9 +203,7 @@ async def test_an_interrupted_creation_is_finished_by_the_next_store(
     assert info.payload_schema.keys() == fields
 
 
-async def test_a_server_that_does_not_answer_is_given_up(
-    make_storage: MakeStorage, qdrant: QdrantServer
-) -> None:
+async def test_a_silent_server_is_given_up(make_storage: MakeStorage, qdrant: QdrantServer) -> None:
     storage = make_storage(qdrant_url=qdrant.url, qdrant_timeout=1)
     await storage.store("known")
     over = threading.Event()
@@ -300,9 +296,7 @@ async def test_a_call_that_is_cancelled_stops_soon_and_asks_no_more(
     assert len(qdrant.requests) == 1
 
 
-async def test_a_call_cancelled_while_it_writes_completes_the_write(
-    storage: MemoryStorage, qdrant: QdrantServer
-) -> None:
+async def test_a_cancelled_write_completes(storage: MemoryStorage, qdrant: QdrantServer) -> None:
     await storage.store("x")
     begun, cancelled = threading.Event(), threading.Event()
     qdrant.between(lambda: begun.set() or cancelled.wait(10), WRITE)

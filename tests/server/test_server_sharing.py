@@ -186,9 +186,7 @@ async def test_a_machine_with_the_old_model_in_its_settings_gets_an_error(
     assert await storage.count() == 1 and await storage.get_recent(1)
 
 
-def test_a_forked_child_can_use_the_store_and_so_can_its_parent(
-    root: Path, qdrant: QdrantServer
-) -> None:
+def test_a_forked_child_and_its_parent_can_use_the_store(root: Path, qdrant: QdrantServer) -> None:
     script = """
 ours = storage(qdrant_url=arguments[0])
 asyncio.run(ours.store("before"))
