@@ -2,7 +2,6 @@
 that may not be read, or that another bundle or a person has moved.
 """
 
-import asyncio
 import errno
 import json
 import os
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from command import AS_ANYBODY, Command, invoke, settings
-from conftest import MakeStorage, Tools
+from conftest import MakeStorage
 from memory_semantic import MemoryStorage, StorageError
 from processes import finish, release, run, start
 from store_files import OF_A_STORE
@@ -28,15 +27,6 @@ def modes(folder: Path) -> set[str]:
         f"{'folder' if path.is_dir() else 'file'} {stat.S_IMODE(path.lstat().st_mode):o}"
         for path in (folder, *folder.rglob("*"))
     }
-
-
-async def test_the_layout(make_storage: MakeStorage, root: Path) -> None:
-    await make_storage().store("x")
-    assert {path.name for path in root.iterdir()} == {"sam"}
-    assert {path.name for path in (root / "sam").iterdir()} == OF_A_STORE
-    assert (root / "sam/.gitignore").read_text() == "*\n"
-    names = {path.name for path in (root / "sam/qdrant.db").iterdir()}
-    assert names == {"manifest.json", "queue", "lock", "shard-1"}
 
 
 def test_by_default_it_is_under_the_current_home_and_without_one_in_the_users_own(
@@ -313,7 +303,10 @@ asyncio.run(storage().store("x"))
     release(processes)
     for process in processes:
         finish(process)
+    assert {path.name for path in (root / "sam").iterdir()} == OF_A_STORE
     assert (root / "sam" / ".gitignore").read_text() == "*\n"
+    names = {path.name for path in (root / "sam/qdrant.db").iterdir()}
+    assert names == {"manifest.json", "queue", "lock", "shard-1"}
 
 
 @pytest.fixture
@@ -384,14 +377,6 @@ def test_the_command_says_so(home: Path) -> None:
     assert "x" in invoke("list").stdout
 
 
-async def test_the_first_text_of_a_new_store_says_that_it_is_new(
-    command: Command, root: Path, tmp_path: Path, tools: Tools
-) -> None:
-    def store(text: str) -> str:
-        return command.run("store", text).stderr
-
-    assert await asyncio.to_thread(store, "one") == "The store of sam is new: there was none.\n"
-    assert await asyncio.to_thread(store, "two") == ""
-    (root / "sam").rename(tmp_path / "sam")
-    assert (await tools.call("memory_store", content="three"))["new_store"]
-    assert "new_store" not in await tools.call("memory_store", content="four")
+def test_the_first_text_of_a_new_store_says_that_it_is_new(command: Command) -> None:
+    assert command.run("store", "one").stderr == "The store of sam is new: there was none.\n"
+    assert command.run("store", "two").stderr == ""
