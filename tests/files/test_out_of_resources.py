@@ -140,31 +140,9 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 def test_a_disk_that_fills_up(small_disk: Path) -> None:
     root = small_disk / "memory"
     stored, message = json.loads(run(root, FILL))
-    assert (
-        stored > 0 and "B there by deleting" in message and f"mounted at {small_disk} is" in message
-    )
-    assert "Nothing was changed" in message
+    for words in ("B there by deleting", f"mounted at {small_disk} is", "Nothing was changed"):
+        assert stored > 0 and words in message
     with pytest.raises(AssertionError, match="B there by deleting"):
         run(root, COUNT)
     subprocess.run(["mount", "-o", "remount,size=400m", small_disk], check=True)
     assert run(root, COUNT) == f"{stored} 0\n"
-
-
-@pytest.mark.slow
-def test_a_disk_that_cannot_be_written_to(small_disk: Path) -> None:
-    root = small_disk / "memory"
-    run(root, "asyncio.run(storage().store('x'))")
-    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-    script = """
-for call in (storage().store("y"), storage("alice").store("y"), storage().search("x")):
-    try:
-        asyncio.run(call)
-    except StorageError as error:
-        print(error)
-"""
-    told = run(root, script).splitlines()
-    assert len(told) == 3 and all("read-only" in line.lower() for line in told)
-    assert all("Nothing was changed" in line for line in told)
-    subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
-    assert run(root, "print(asyncio.run(storage().count()))") == "1\n"
-    assert {path.name for path in root.iterdir()} == {"sam"}
