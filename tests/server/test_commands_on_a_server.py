@@ -84,22 +84,16 @@ NEED_A_STORE = """search x, store x, list, show mem-000000000000, export -, impo
     forget mem-000000000000 --yes, reembed --model local --yes, stats, doctor"""
 
 
-@pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """All that need a store."""
+def test_no_command_ignores_a_store_in_files_and_what_they_say_takes_it_to_the_server(
+    qdrant: QdrantServer, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("note.txt").write_text("a note\n")
-    return [line.split() for line in NEED_A_STORE.split(",")]
-
-
-def test_no_command_ignores_a_store_in_files_and_what_they_say_takes_it_to_the_server(
-    qdrant: QdrantServer, root: Path, tmp_path: Path, commands: list[list[str]]
-) -> None:
     settings(storage_root=str(root))
     run("store", "on files", "--tag", "one", "--root", str(root))
     before = as_json("list", "--root", str(root))
-    for command in commands:
-        said = run(*command, code=1).output
+    for command in NEED_A_STORE.split(","):
+        said = run(*command.split(), code=1).output
         assert f"`agent-memory export memories.jsonl --agent sam --root {root}`" in said
         assert said.count("Nothing was changed") <= 1, command
     assert qdrant.created == {}
@@ -113,14 +107,11 @@ def test_no_command_ignores_a_store_in_files_and_what_they_say_takes_it_to_the_s
     assert as_json("list") == before
 
 
-def test_one_sentence_if_it_is_down(qdrant: QdrantServer, commands: list[list[str]]) -> None:
-    qdrant.rules.append(Rule(1_000, answer=DROP))
-    for command in [*commands, ["list", "--agents"]]:
-        said = run(*command, code=1).output
-        assert "could not be reached, in 3 tries. Check qdrant_url" in said, command
-
-
-def test_a_wrong_key_or_address(qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_down_and_a_wrong_key_or_address(
+    qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qdrant.rules.append(Rule(3, answer=DROP))
+    assert "be reached, in 3 tries. Check qdrant_url" in run("list", "--agents", code=1).output
     monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", "very-wrong")
     said = run("list", code=1).output
     assert "Check AGENT_MEMORY_QDRANT_API_KEY" in said and "very-wrong" not in said
