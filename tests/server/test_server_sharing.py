@@ -102,15 +102,6 @@ async def test_what_is_deleted_while_it_is_written_does_not_come_back_and_the_er
     assert (await tags_of(storage)).keys() == left
 
 
-async def test_memories_deleted_by_two_are_gone(
-    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
-) -> None:
-    ids = await storage.store_many(["a", "b", "c"])
-    qdrant.between(lambda: asyncio.run(other.delete(ids[:2])), WRITE)
-    await storage.delete(ids[1:])
-    assert await storage.count() == await storage.delete(ids) == 0
-
-
 @pytest.fixture
 def service(
     server: EmbeddingsServer, qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
@@ -172,18 +163,6 @@ async def test_a_store_that_is_made_anew_with_another_model_while_a_call_runs(
         assert record.payload and isinstance(record.vector, dict)
         [vector] = await new.generator(info).generate_batch([record.payload["content"]])
         assert record.vector == {vector_name(info): pytest.approx(vector, abs=1e-3)}
-
-
-async def test_a_machine_with_the_old_model_in_its_settings_gets_an_error(
-    make_storage: MakeStorage, qdrant: QdrantServer, service: dict[str, Any]
-) -> None:
-    storage = make_storage(embedding_model="m", **service)
-    await storage.store("known")
-    new = make_storage(embedding_model="n", **service)
-    qdrant.between(await replacement(qdrant, new), WRITE)
-    with pytest.raises(StorageError, match=r"made with the embedding model 'n'.*Nothing was ch"):
-        await storage.store("new")
-    assert await storage.count() == 1 and await storage.get_recent(1)
 
 
 def test_a_forked_child_and_its_parent_can_use_the_store(root: Path, qdrant: QdrantServer) -> None:
