@@ -191,10 +191,8 @@ def tmp_path(tmp_path: Path) -> Iterator[Path]:
     killed loses nothing of what it had written. The syncs would take most of the test's time.
     """
     memory = Path("/dev/shm")
-    if not memory.is_dir() or shutil.disk_usage(memory).free < IN_MEMORY:
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
+    is_large = memory.is_dir() and shutil.disk_usage(memory).free > IN_MEMORY
+    with tempfile.TemporaryDirectory(dir=memory if is_large else tmp_path) as folder:
         yield Path(folder)
 
 

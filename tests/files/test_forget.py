@@ -179,7 +179,7 @@ async def test_no_byte_is_left_at_the_answer(storage: MemoryStorage, doomed: Seq
 
 
 DONE = "It is done, but .* may still hold what was forgotten"
-FAILING = [
+FAILING: list[tuple[Any, str, int, str]] = [
     (disk, "sync", 1, "Nothing was changed"),  # the gathered vectors
     (disk, "sync", 2, "Nothing was changed"),  # the new shard
     (disk, "sync", 3, "may or may not be done"),  # the manifest
@@ -189,16 +189,12 @@ FAILING = [
 ]
 
 
-@pytest.mark.parametrize(("module", "name", "nth", "said"), FAILING)
+@pytest.mark.parametrize("failing", FAILING)
 async def test_an_error_says_what_became_of_it_and_the_next_call_removes_an_old_shard(
-    storage: MemoryStorage,
-    monkeypatch: pytest.MonkeyPatch,
-    module: Any,
-    name: str,
-    nth: int,
-    said: str,
+    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch, failing: tuple[Any, str, int, str]
 ) -> None:
     """The n-th time that it is done to one of the store's folders, it fails."""
+    module, name, nth, said = failing
     gone = (await linked(storage))[3]
     database = storage.folder.database
     folders = [storage.folder.path, database, database / "shard-1", database / "shard-1.tmp"]

@@ -114,20 +114,12 @@ def test_import_reads_it_and_of_a_text_the_later_line(
     assert asyncio.run(everything(storage)) == before
 
 
-def cut_the_end(path: Path) -> None:
-    os.truncate(path, path.stat().st_size - 1)
-
-
 def header_as(**fields: Any) -> Callable[[Path], None]:
     def alter(path: Path) -> None:
         first, rest = path.read_text().split("\n", 1)
         path.write_text(json.dumps({**json.loads(first), **fields}) + "\n" + rest)
 
     return alter
-
-
-def without_the_last_line(path: Path) -> None:
-    path.write_bytes(b"".join(path.read_bytes().splitlines(True)[:-1]))
 
 
 def with_one_more(path: Path) -> None:
@@ -147,8 +139,8 @@ def of_an_older_shard_with_one_more(path: Path) -> None:
 
 WRITTEN_ANEW = {
     **{"gone": remove, "empty": empty, "noise": garble, "half": cut},
-    "torn": cut_the_end,
-    "behind": without_the_last_line,
+    "torn": lambda path: os.truncate(path, path.stat().st_size - 1),
+    "behind": lambda path: path.write_bytes(b"".join(path.read_bytes().splitlines(True)[:-1])),
     "of another agent": header_as(agent="eve"),
     "of a swap that was interrupted": of_an_older_shard_with_one_more,
 }

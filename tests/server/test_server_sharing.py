@@ -72,9 +72,10 @@ async def test_what_two_change_in_one_memory_at_the_same_moment_is_kept_of_both(
 
 
 Call = Callable[[MemoryStorage, str], Awaitable[object]]
+Deleted = tuple[Call, str, int, set[str]]
 COPY = Memory(agent_id="sam", content="x", tags=["ours"])
 # A call, at which of its requests somebody else deletes what it writes, and what is left.
-DELETED: list[tuple[Call, str, int, set[str]]] = [
+DELETED: list[Deleted] = [
     (lambda storage, known: storage.store("x", ["ours"]), WRITE, 0, set()),
     # After its own text, before the link to it.
     (lambda storage, known: storage.upsert(["new"], known), WRITE, 1, {"new"}),
@@ -84,16 +85,11 @@ DELETED: list[tuple[Call, str, int, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "only", "later", "left"), DELETED)
+@pytest.mark.parametrize("deleted", DELETED)
 async def test_what_is_deleted_while_it_is_written_does_not_come_back_and_the_error_says_so(
-    qdrant: QdrantServer,
-    storage: MemoryStorage,
-    other: MemoryStorage,
-    call: Call,
-    only: str,
-    later: int,
-    left: set[str],
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, deleted: Deleted
 ) -> None:
+    call, only, later, left = deleted
     known = await storage.store("x")
     qdrant.between(lambda: asyncio.run(other.delete([known])), only, later)
     outcome = "again is safe" if only == WRITE else "Nothing was changed"
