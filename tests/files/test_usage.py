@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from conftest import Clock, MakeStorage
 from memory_semantic import MemoryStorage, usage
+from qdrant_server import QdrantServer
 
 
 @pytest.fixture
@@ -102,3 +103,13 @@ async def test_a_log_that_cannot_be_written_stops_nothing_and_a_link_is_not_foll
     log.rmdir()
     log.symlink_to(tmp_path / "elsewhere")
     assert await used.search("fact") and not (tmp_path / "elsewhere").exists()
+
+
+async def test_the_log_of_a_store_on_a_server_is_here(
+    make_storage: MakeStorage, qdrant: QdrantServer, log: Path
+) -> None:
+    there = make_storage(usage=True, qdrant_url=qdrant.url)
+    id = await there.store("fact")
+    await there.search("fact")
+    assert [each["ids"] for each in recorded(log)] == [[id]]
+    assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
