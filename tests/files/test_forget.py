@@ -72,26 +72,17 @@ def test_memories_are_shown_the_first_of_many_confirmed_and_gone(
     assert [m["content"] for m in command.json("list")] == ["We deploy on Fridays."]
 
 
-@pytest.mark.parametrize(
-    ("words", "answer", "code", "said"),
-    [
-        *(
-            (["{id}"], answer, int(not answer), "Nothing was changed")
-            for answer in ("n\n", "\n", "")
-        ),
-        (["{id}", "mem-000000000000", "--yes"], None, 1, "no memory mem-000000000000"),
-        (["{id}", "--json"], "y\n", 2, "add --yes"),
+def test_without_a_yes_or_with_an_unknown_id_nothing_is_deleted(command: Command) -> None:
+    id = command.json("store", "Something dear.")["memory_id"]
+    for words, answer, code, said in (
+        *(([id], answer, int(not answer), "Nothing was changed") for answer in ("n\n", "\n", "")),
+        (["mem-000000000000", "--yes"], None, 1, "no memory mem-000000000000"),
+        ([id, "--json"], "y\n", 2, "add --yes"),
         (["--tag", "none"], None, 0, "Nothing was changed"),
         (["--tag", "none", "--yes", "--json"], None, 0, '"forgotten": []'),
-    ],
-)
-def test_without_a_yes_or_with_an_unknown_id_nothing_is_deleted(
-    command: Command, words: list[str], answer: str | None, code: int, said: str
-) -> None:
-    stored = command.json("store", "Something dear.")
-    words = [word.format(id=stored["memory_id"]) for word in words]
-    result = command.run("forget", *words, input=answer, code=code)
-    assert said in result.output and "Forgotten" not in result.output
+    ):
+        result = command.run("forget", *words, input=answer, code=code)
+        assert said in result.output and "Forgotten" not in result.output
     assert len(command.json("list")) == 1
 
 
