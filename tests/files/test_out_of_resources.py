@@ -9,7 +9,6 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command import Command
@@ -46,9 +45,8 @@ def test_no_room_for_the_file_of_a_new_store(command: Command) -> None:
     command.run("store", "fact")
 
 
-@pytest.mark.parametrize(
-    ("error", "number"),
-    [
+def test_what_an_error_lacks() -> None:
+    errors: list[tuple[Exception, int | None]] = [
         (OSError(errno.EMFILE, "x"), errno.EMFILE),
         (OSError(errno.ENOENT, "x"), None),
         (MemoryError(), errno.ENOMEM),
@@ -57,15 +55,14 @@ def test_no_room_for_the_file_of_a_new_store(command: Command) -> None:
         (Exception("IO Error: Too many open files (os error 24)"), errno.EMFILE),
         (Exception("called `unwrap()` on an `Err`: Os { code: 12, kind: Other }"), errno.ENOMEM),
         (ImportError("libz.so: " + os.strerror(errno.ENOMEM)), errno.ENOMEM),
-    ],
-)
-def test_what_an_error_lacks(error: Any, number: int | None) -> None:
-    lacking = f"({errno.errorcode[number]}). " if number else ""
-    assert lacking in shortage(error) and bool(lacking) == bool(shortage(error))
-    try:
-        raise ValueError from error
-    except ValueError as wrapping:
-        assert shortage(wrapping) == shortage(error)
+    ]
+    for error, number in errors:
+        lacking = f"({errno.errorcode[number]}). " if number else ""
+        assert lacking in shortage(error) and bool(lacking) == bool(shortage(error)), error
+        try:
+            raise ValueError from error
+        except ValueError as wrapping:
+            assert shortage(wrapping) == shortage(error)
 
 
 def test_calls_leave_no_thread_or_descriptor_behind_and_many_agents_need_few(root: Path) -> None:
