@@ -52,18 +52,11 @@ def texts(path: Path) -> list[str]:
     return [line["content"] for line in lines(path)[1:]]
 
 
-async def fill(storage: MemoryStorage, number: int, what: str = "fact") -> list[Memory]:
+async def fill(storage: MemoryStorage, number: int) -> list[Memory]:
     """Restore memories of different days, and return them, oldest first."""
-    now = utc_now()
+    days = [utc_now() - timedelta(days=number - i) for i in range(number)]
     memories = [
-        Memory(
-            agent_id="sam",
-            content=f"{what} {i}",
-            timestamp=now - timedelta(days=number - i),
-            tags=["a", "ü"],
-            metadata={"source": "a test"},
-        )
-        for i in range(number)
+        Memory(agent_id="sam", content=f"fact {i}", timestamp=day) for i, day in enumerate(days)
     ]
     await storage.restore(memories)
     await storage.close()
