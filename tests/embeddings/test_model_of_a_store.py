@@ -1,7 +1,4 @@
-"""A store keeps the embedding model it was created with; nothing replaces it silently.
-
-The built-in one finds what was meant, without a key, a download or a side effect.
-"""
+"""A store keeps the embedding model it was created with; nothing replaces it silently."""
 
 import asyncio
 import logging

@@ -1,6 +1,4 @@
-"""Where stores are, who may read them there, what is never used or removed; and what becomes of one
-that may not be read, or that another bundle or a person has moved.
-"""
+"""Where stores are, who may read them there, and what becomes of one that was moved."""
 
 import errno
 import json

@@ -1,6 +1,4 @@
-"""The journal: a second whole copy of a store that a person can read, what it is compared with when
-a store is opened, and what becomes of a store whose parts are of different moments.
-"""
+"""The journal, a second whole copy of a store: when it is written anew, and when it is damage."""
 
 import asyncio
 import errno

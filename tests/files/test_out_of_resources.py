@@ -1,6 +1,4 @@
-"""Out of descriptors, memory or room on the disk: reported as such, and not as damage. And none is
-taken for longer than a call.
-"""
+"""Out of descriptors, memory or room on the disk: reported as such, and not as damage."""
 
 import asyncio
 import errno

@@ -1,6 +1,4 @@
-"""The settings of a store on a server: where they come from, and what they do. And how many
-requests a call makes, because the agent waits for each.
-"""
+"""The settings of a store on a server, and how many requests a call makes: an agent waits."""
 
 from pathlib import Path
 from typing import Any
