@@ -57,24 +57,22 @@ async def test_names_a_dead_proxy(make_tools: MakeTools, monkeypatch: pytest.Mon
     assert "the proxy in HTTP_PROXY" in said and "me:pw" not in said
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("localhost:6333", "http://", "http://[::1", "ftp://x", "grpc://127.0.0.1:6334"),
-        *("http://127.0.0.1:port", "http://127.0.0.1:99999", "http://me:very-secret@host:6333"),
-        *("http://h\n/v1", "http://h/v\r1", "http://a b/v1", "http://h\t/"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("setting", "variable"),
-    [("base_url", "OPENAI_BASE_URL"), ("qdrant_url", "AGENT_MEMORY_QDRANT_URL")],
-)
+INVALID = [
+    *("localhost:6333", "http://", "http://[::1", "ftp://x", "grpc://127.0.0.1:6334"),
+    *("http://127.0.0.1:port", "http://127.0.0.1:99999", "http://me:very-secret@host:6333"),
+    *("http://h\n/v1", "http://h/v\r1", "http://a b/v1", "http://h\t/"),
+]
+VARIABLES = {"base_url": "OPENAI_BASE_URL", "qdrant_url": "AGENT_MEMORY_QDRANT_URL"}
+
+
+@pytest.mark.parametrize("url", INVALID)
+@pytest.mark.parametrize("setting", VARIABLES)
 async def test_rejects_an_invalid_address(
-    make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch, setting: str, variable: str, url: str
+    make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch, setting: str, url: str
 ) -> None:
     tools = await make_tools(**{setting: url})
     said = await tools.refused("memory_store", content=TEXT)
-    monkeypatch.setenv(variable, url)
+    monkeypatch.setenv(VARIABLES[setting], url)
     tools = await make_tools(embedding_model="m")
     for each in (said, await tools.refused("memory_store", content=TEXT)):
         assert setting in each and "must be an address" in each and "very-secret" not in each
