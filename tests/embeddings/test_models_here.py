@@ -152,9 +152,7 @@ async def test_vectors_have_the_prefixes_of_the_model_and_nothing_in_common(
     generator = EmbeddingGenerator("multilingual")
     await generator.generate(TEXT)  # which loads the model
     asked, run = [], memory_models.run
-    monkeypatch.setattr(
-        memory_models, "run", lambda model, new: asked.extend(new) or run(model, new)
-    )
+    monkeypatch.setattr(memory_models, "run", lambda one, new: asked.extend(new) or run(one, new))
     vectors = await generator.generate_batch(SAMPLE)
     await generator.generate_batch(["what was it?"], questions=True)
     assert asked == [*(f"passage: {text}" for text in SAMPLE), "query: what was it?"]
