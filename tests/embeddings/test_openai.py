@@ -53,9 +53,6 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return pauses
 
 
-# What a service answers, how often it is asked, and what is said.
-
-
 def told(status: int, body: Any, location: str | None = None) -> Answer:
     """An answer with this body, as JSON unless it is a text."""
     text = body if isinstance(body, str) else json.dumps(body)
@@ -194,9 +191,6 @@ async def test_a_service_that_answers_in_drips_is_given_up(
     with pytest.raises(EmbeddingError, match="did not answer in time"):
         await EmbeddingGenerator("m", KEY, base_url=server.base_url).generate("x")
     assert len(server.requests) == 3
-
-
-# What is sent, and what is done with proper answers.
 
 
 async def test_a_key_is_all_it_takes(openai: EmbeddingsServer, root: Path) -> None:

@@ -84,8 +84,6 @@ def count(storage: MemoryStorage) -> int:
     return asyncio.run(storage.count())
 
 
-# The line
-
 TAKEN, FREED, PAUSE = "others take it", "others let it go", "a moment passes"
 WORKS, FAILS = False, True
 STEPS = st.one_of(
@@ -271,9 +269,6 @@ def test_after_a_burst_the_store_stays_open_until_it_is_wanted_or_closed_or_the_
     asyncio.run(main())
 
 
-# Forks, and the end of the interpreter
-
-
 def test_a_child_and_its_busy_parent_go_on_after_a_fork(storage: MemoryStorage, root: Path) -> None:
     script = f"""{FORKING}
 ours, began, end = storage(), threading.Event(), threading.Event()
@@ -318,9 +313,6 @@ async def main():
 asyncio.run(main())
 """
     assert processes.run(root, script) == "finished" and not is_open(database)
-
-
-# The lock
 
 
 def test_names_who_holds_up_the_line(storage: MemoryStorage, root: Path, database: Path) -> None:
