@@ -3,6 +3,8 @@
 import pytest
 from conftest import MakeTools
 from embeddings_server import EmbeddingsServer
+from memory_semantic.embeddings import service
+from memory_server.connection import connect
 from qdrant_server import QdrantServer
 from tenacity import wait_none
 
@@ -11,7 +13,9 @@ TEXT = "a private thought"
 
 
 @pytest.fixture(autouse=True)
-def no_network_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_set_or_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    service._certificates.cache_clear()
+    connect.cache_clear()
     for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE"):
         for spelling in (name, name.lower()):
             monkeypatch.delenv(spelling, raising=False)
@@ -28,16 +32,6 @@ BROKEN = {
 }
 
 
-@pytest.fixture
-def no_certificates_kept() -> None:
-    from memory_semantic.embeddings import service
-    from memory_server.connection import connect
-
-    service._certificates.cache_clear()
-    connect.cache_clear()
-
-
-@pytest.mark.usefixtures("no_certificates_kept")
 @pytest.mark.parametrize("name", BROKEN)
 async def test_what_stops_a_request_is_named(
     make_tools: MakeTools, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch, name: str
@@ -55,10 +49,7 @@ async def test_what_stops_a_request_is_named(
         assert qdrant.requests == [] and server.requests == []
 
 
-@pytest.mark.usefixtures("no_certificates_kept")
-async def test_a_proxy_that_is_down_is_named(
-    make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_names_a_dead_proxy(make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://me:pw@127.0.0.1:9")
     monkeypatch.setattr("memory_semantic.embeddings.service._request.retry.wait", wait_none())
     tools = await make_tools(embedding_model="m", base_url="http://embeddings.example/v1")
@@ -66,24 +57,22 @@ async def test_a_proxy_that_is_down_is_named(
     assert "the proxy in HTTP_PROXY" in said and "me:pw" not in said
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("localhost:6333", "http://", "http://[::1", "ftp://x", "grpc://127.0.0.1:6334"),
-        *("http://127.0.0.1:port", "http://127.0.0.1:99999", "http://me:very-secret@host:6333"),
-        *("http://h\n/v1", "http://h/v\r1", "http://a b/v1", "http://h\t/"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("setting", "variable"),
-    [("base_url", "OPENAI_BASE_URL"), ("qdrant_url", "AGENT_MEMORY_QDRANT_URL")],
-)
+INVALID = [
+    *("localhost:6333", "http://", "http://[::1", "ftp://x", "grpc://127.0.0.1:6334"),
+    *("http://127.0.0.1:port", "http://127.0.0.1:99999", "http://me:very-secret@host:6333"),
+    *("http://h\n/v1", "http://h/v\r1", "http://a b/v1", "http://h\t/"),
+]
+VARIABLES = {"base_url": "OPENAI_BASE_URL", "qdrant_url": "AGENT_MEMORY_QDRANT_URL"}
+
+
+@pytest.mark.parametrize("url", INVALID)
+@pytest.mark.parametrize("setting", VARIABLES)
 async def test_rejects_an_invalid_address(
-    make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch, setting: str, variable: str, url: str
+    make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch, setting: str, url: str
 ) -> None:
     tools = await make_tools(**{setting: url})
     said = await tools.refused("memory_store", content=TEXT)
-    monkeypatch.setenv(variable, url)
+    monkeypatch.setenv(VARIABLES[setting], url)
     tools = await make_tools(embedding_model="m")
     for each in (said, await tools.refused("memory_store", content=TEXT)):
         assert setting in each and "must be an address" in each and "very-secret" not in each

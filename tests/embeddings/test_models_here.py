@@ -24,6 +24,7 @@ from memory_semantic.embeddings.generator import english_only
 from memory_semantic.points import EmbeddingModel
 from memory_semantic.settings import StorageConfig, parsed
 from model_hub import BGE, FILE_OF, MULTILINGUAL, ModelHub
+from store_files import cut, garble, remove
 
 TEXT = "a private thought"
 VERSION = "c0ffeec0ffee.1"
@@ -131,15 +132,7 @@ async def test_a_session_without_the_package_names_the_line_that_brings_it_and_t
     assert f"needs the package fastembed. Nothing was changed. Run: {line}{MULTILINGUAL}" in said
 
 
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-def scribble(path: Path) -> None:
-    path.write_bytes(b"\xff" * path.stat().st_size)
-
-
-@pytest.mark.parametrize("harm", [cut, scribble, Path.unlink])
+@pytest.mark.parametrize("harm", [cut, garble, remove])
 async def test_a_damaged_model_is_named_and_fetched_again(
     models: Path, hub: ModelHub, make_storage: MakeStorage, harm: Callable[[Path], Any]
 ) -> None:
@@ -159,9 +152,7 @@ async def test_vectors_have_the_prefixes_of_the_model_and_nothing_in_common(
     generator = EmbeddingGenerator("multilingual")
     await generator.generate(TEXT)  # which loads the model
     asked, run = [], memory_models.run
-    monkeypatch.setattr(
-        memory_models, "run", lambda model, new: asked.extend(new) or run(model, new)
-    )
+    monkeypatch.setattr(memory_models, "run", lambda one, new: asked.extend(new) or run(one, new))
     vectors = await generator.generate_batch(SAMPLE)
     await generator.generate_batch(["what was it?"], questions=True)
     assert asked == [*(f"passage: {text}" for text in SAMPLE), "query: what was it?"]
@@ -222,9 +213,7 @@ def test_a_fetch_that_failed_is_not_used_and_the_next_one_needs_no_token(
     assert "could not be fetched" in hub.fetch(BGE, tmp_path)[1] and file.exists()
 
 
-def test_other_weights_than_those_that_the_maker_published_are_refused(
-    hub: ModelHub, tmp_path: Path
-) -> None:
+def test_weights_that_the_maker_did_not_publish_are_refused(hub: ModelHub, tmp_path: Path) -> None:
     folder = tmp_path / "models"
     got, said = hub.fetch(MULTILINGUAL, folder, any_hash=False)
     assert got == "" and "not the known ca456c06b3a9" in said

@@ -2,8 +2,6 @@
 
 On this machine's own network, connecting is always quick; the time-out for slow answers covers the
 whole try, including connecting.
-
-Ollama, LM Studio and llama.cpp: the blocks of docs/models.md, against what answers like them.
 """
 
 import asyncio
@@ -55,9 +53,6 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return pauses
 
 
-# What a service answers, how often it is asked, and what is said.
-
-
 def told(status: int, body: Any, location: str | None = None) -> Answer:
     """An answer with this body, as JSON unless it is a text."""
     text = body if isinstance(body, str) else json.dumps(body)
@@ -80,19 +75,15 @@ def busy(seconds: str, status: int = 429) -> Answer:
 
 GOOD = [0.1] * 1536
 UNKNOWN = "does not know this model (HTTP 404). Nothing was changed. Check embedding_model"
-NO_PAGE = (
-    "has nothing at this address (HTTP 404). Nothing was changed. Check base_url (or "
-    "OPENAI_BASE_URL): for most services it ends with /v1."
-)
-LATER = "Nothing was changed. Try again later; if it keeps failing, look into the service's own log"
+NO_PAGE = "has nothing at this address (HTTP 404). Nothing was changed. Check base_url (or OPENAI_"
+LATER = "Nothing was changed. Try again later"
 NO_LIST = "answered with something that is not a list of vectors. Nothing was changed. Check"
 TOO_LONG = "It says that the text is too long for the model. Nothing was changed. Shorten it"
 NO_LENGTH = "It says that the model cannot give this many dimensions. Nothing was changed. Set"
-NO_EMBEDDINGS = (
-    "It says that the model cannot be used for this. Nothing was changed. Check embedding_"
-)
+NO_EMBEDDINGS = "It says that the model cannot be used for this. Nothing was changed. Check"
 NO_NUMBER = "answered with a vector that is zero or not finite. Nothing was changed."
 ELSEWHERE = "redirects to another address (HTTP 308); nothing went there. Nothing was changed."
+SECURE = "to https://example.com:8443 (HTTP 307); nothing went there. Nothing was changed. If that"
 ANSWERS: dict[str, tuple[Answer, int, str]] = {
     "wrong key": (error(401, "invalid_api_key"), 1, "rejected the API key (HTTP 401)"),
     "key without rights": (error(403), 1, "Check OPENAI_API_KEY"),
@@ -140,12 +131,7 @@ ANSWERS: dict[str, tuple[Answer, int, str]] = {
     "a path": (told(301, "", "/v2?a=t0ken"), 1, "to http://127.0.0.1:{port} (HTTP 301)"),
     "a host": (told(302, "", "//example.com/x"), 1, "redirects to http://example.com (HTTP 302)"),
     "an IPv6": (told(303, "", "https://[2001:db8::1]:8443/x"), 1, "https://[2001:db8::1]:8443 ("),
-    "all of one": (
-        told(307, "", "HTTPS://me:pw@EXAMPLE.com:8443/embeddings?token=t0ken"),
-        1,
-        "redirects to https://example.com:8443 (HTTP 307); nothing went there. Nothing was "
-        "changed. If that is the right address, set base_url to it.",
-    ),
+    "all of one": (told(307, "", "HTTPS://me:pw@EXAMPLE.com:8443/x?token=t0ken"), 1, SECURE),
 }
 
 
@@ -205,9 +191,6 @@ async def test_a_service_that_answers_in_drips_is_given_up(
     with pytest.raises(EmbeddingError, match="did not answer in time"):
         await EmbeddingGenerator("m", KEY, base_url=server.base_url).generate("x")
     assert len(server.requests) == 3
-
-
-# What is sent, and what is done with proper answers.
 
 
 async def test_a_key_is_all_it_takes(openai: EmbeddingsServer, root: Path) -> None:
@@ -296,9 +279,7 @@ def test_a_text_that_the_service_refuses_stops_no_other(
         assert command.json("search", text)[0]["content"] == text
 
 
-def test_connections_end_with_their_event_loop_and_are_not_shared_with_a_child(
-    server: EmbeddingsServer,
-) -> None:
+def test_connections_end_with_their_loop_and_no_child_shares_them(server: EmbeddingsServer) -> None:
     script = f"""
 import asyncio, gc, os
 from memory_semantic import EmbeddingGenerator
@@ -387,48 +368,34 @@ async def test_the_built_in_model_may_be_written_with_capitals(
     assert openai.requests == []
 
 
-PAGE = (REPOSITORY / "docs/models.md").read_text()
-# What each says besides the vectors: the model that was asked for, a longer name of it, or none;
-# the tokens, or that it does not count them.
-TOLD = {
-    "Ollama": ("{}", {"prompt_tokens": 9, "total_tokens": 9}),
-    "LM Studio": ("{}@q8_0", {"prompt_tokens": 0, "total_tokens": 0}),
-    "llama.cpp": ("", {"prompt_tokens": 9, "total_tokens": 9}),
-}
+# The model that each names, that which was asked for, a longer name or none; and how many tokens.
+PROGRAMS = {"Ollama": ("{}", 9), "LM Studio": ("{}@q8_0", 0), "llama.cpp": ("", 9)}
 
 
-def block(name: str) -> dict[str, Any]:
-    """The block that a person pastes for this program."""
-    found = PAGE.split(f"**{name}**")[1]
-    text = re.findall(r"```yaml\n(.*?)```", found, re.DOTALL)[0]
-    return yaml.safe_load(text)["overrides"]["tool-memory-semantic"]["config"]
+@pytest.mark.parametrize("name", PROGRAMS)
+async def test_the_block_to_paste_works(
+    make_storage: MakeStorage, server: EmbeddingsServer, name: str
+) -> None:
+    """The one in docs/models.md, against what answers like the program that it is for."""
 
-
-class Program(EmbeddingsServer):
-    """A server that answers like one of the programs."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.model, self.usage = TOLD[name]
-
-    def vectors(self, request: dict[str, Any]) -> Answer:
-        """32-bit vectors, not of length 1, the last one first, because nobody promises an order."""
+    def answer(request: dict[str, Any]) -> Answer:
         assert request.keys() == {"model", "input"}  # more is refused by some
         data = [
             {"object": "embedding", "index": index, "embedding": vector_of(text, 1024)}
             for index, text in enumerate(request["input"])
         ]
-        told = {"model": self.model.format(request["model"]), "usage": self.usage}
+        model, tokens = PROGRAMS[name]
+        told = {"model": model.format(request["model"]), "usage": {"prompt_tokens": tokens}}
+        # The last one first, because nobody promises an order.
         return 200, {}, json.dumps({"object": "list", "data": data[::-1], **told}).encode()
 
-
-@pytest.mark.parametrize("name", TOLD)
-async def test_the_block_to_paste_works(make_storage: MakeStorage, name: str) -> None:
-    config = block(name)
+    page = (REPOSITORY / "docs/models.md").read_text().split(f"**{name}**")[1]
+    block = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])
+    config = block["overrides"]["tool-memory-semantic"]["config"]
     assert re.fullmatch(r"http://localhost:\d+/v1", config["base_url"])
-    with Program(name) as program:
-        storage = make_storage(**{**config, "base_url": program.base_url})
-        await storage.store_many(["We chose PostgreSQL.", "Deploys are frozen."])
-        assert (await storage.search("We chose PostgreSQL."))[0].content == "We chose PostgreSQL."
-        assert {request["model"] for request in program.requests} == {config["embedding_model"]}
-        assert set(program.keys) == {"Bearer none"}
+    server.script += [answer] * 2
+    storage = make_storage(**{**config, "base_url": server.base_url})
+    await storage.store_many(["We chose PostgreSQL.", "Deploys are frozen."])
+    assert (await storage.search("We chose PostgreSQL."))[0].content == "We chose PostgreSQL."
+    assert [request["model"] for request in server.requests] == [config["embedding_model"]] * 2
+    assert set(server.keys) == {"Bearer none"}

@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,12 @@ WHOLE = """{"format": 5, "agent": "sam", "engine": "qdrant-edge 0.9", "shard": "
 "created": "2026-06-15T12:00:00Z"}"""
 
 
-def manifest(text: str, database: Path) -> None:
-    (database / "manifest.json").write_text(text)
+Harm = Callable[[Path], object]
+
+
+def manifest(text: str) -> Harm:
+    """Writes this one."""
+    return lambda database: (database / "manifest.json").write_text(text)
 
 
 def without_manifest_and_journal(database: Path) -> None:
@@ -47,16 +50,16 @@ def without_version(database: Path) -> None:
     version.unlink()
 
 
-def instead(old: str, new: str) -> Callable[[Path], None]:
-    """Writes a manifest with this in place of that."""
-    return partial(manifest, WHOLE.replace(old, new))
+def instead(old: str, new: str) -> Harm:
+    """Writes one with this in place of that."""
+    return manifest(WHOLE.replace(old, new))
 
 
-REFUSED = [
+REFUSED: list[tuple[Harm, str]] = [
     (without_manifest_and_journal, r"manifest.json; shard-1 holds 20 memories.*doctor"),
     (without_version, r"version\.info is missing.*Nothing was changed"),
     *(
-        (partial(manifest, torn), "is damaged.*doctor --repair")
+        (manifest(torn), "is damaged.*--repair")
         for torn in ("", "{", "[]", "null", "\0" * 200, "7")
     ),
     (instead("shard-1", "../../bob"), "is damaged"),
@@ -69,14 +72,11 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("harm", "said"), REFUSED, ids=range(len(REFUSED)))
+@pytest.mark.parametrize("refused", REFUSED)
 async def test_what_is_lost_torn_or_of_another_version_is_an_error_that_changes_nothing(
-    make_storage: MakeStorage,
-    database: Path,
-    tmp_path: Path,
-    harm: Callable[[Path], None],
-    said: str,
+    make_storage: MakeStorage, database: Path, tmp_path: Path, refused: tuple[Harm, str]
 ) -> None:
+    harm, said = refused
     copy_sparse(database.parent, tmp_path / "before")
     harm(database)
     for call in (make_storage().store("x"), make_storage().search("x"), make_storage().count()):

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memory_semantic import MemoryStorage, upkeep
+from memory_semantic import MemoryStorage
 from memory_semantic.files import vectors
 from memory_semantic.files.folder import AgentFolder
-from memory_semantic.points import StoreInfo
 from memory_semantic.remembered import point_id
 from plain_vectors import PlainVectors
 from store_files import OF_A_STORE, bytes_of, copy_sparse
@@ -80,13 +79,6 @@ def model_of(root: Path) -> str:
     """The store's model, which a reembed may have changed."""
     manifest = AgentFolder(root, "sam").readable_manifest()
     return manifest.model.model if manifest else "plain"
-
-
-def with_model(root: Path, model: str) -> StoreInfo:
-    """What the store is with this model."""
-    manifest = AgentFolder(root, "sam").readable_manifest()
-    assert manifest
-    return manifest.model_copy(update={"model": manifest.model._replace(model=model)})
 
 
 def traced(root: Path, operation: str, argument: Any, *how: str | Path) -> Any:
@@ -157,9 +149,7 @@ def verify(root: Path, operation: str, answer: Any) -> str:
     elif operation == "reembed":
         assert kept == set(BASE)
         changed = model_of(root) == "other"
-        wanted = with_model(root, "other")
-        again = upkeep.reembed(storage(root).place, wanted, PlainVectors(), lambda done, of: None)
-        assert asyncio.run(again) == len(BASE)
+        assert traced(root, "reembed", "other")["done"] == len(BASE)
         assert asyncio.run(texts(root)) == kept and model_of(root) == "other"
         assert not storage(root).folder.gathered
     else:
@@ -201,10 +191,8 @@ def tmp_path(tmp_path: Path) -> Iterator[Path]:
     killed loses nothing of what it had written. The syncs would take most of the test's time.
     """
     memory = Path("/dev/shm")
-    if not memory.is_dir() or shutil.disk_usage(memory).free < IN_MEMORY:
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
+    is_large = memory.is_dir() and shutil.disk_usage(memory).free > IN_MEMORY
+    with tempfile.TemporaryDirectory(dir=memory if is_large else tmp_path) as folder:
         yield Path(folder)
 
 
@@ -213,7 +201,10 @@ def base(tmp_path: Path) -> Path:
     root = tmp_path / "base"
     asyncio.run(storage(root).store_many(BASE))
     asyncio.run(storage(root).close())
-    gathered = vectors.path_of(root / "sam/qdrant.db", with_model(root, "a third"))
+    manifest = AgentFolder(root, "sam").manifest()
+    assert manifest
+    third = manifest.model_copy(update={"model": manifest.model._replace(model="a third")})
+    gathered = vectors.path_of(root / "sam/qdrant.db", third)
     vectors.add(gathered, ((point_id(text), [0.5] * 32) for text in BASE))
     return root
 
@@ -240,11 +231,8 @@ def at_every_step(
     ("operation", "stride", "naming"),
     # Making a shard syncs some two hundred times, file after file, much alike.
     [
-        ("store", 1, 1),
-        ("store again", 1, 1),
-        ("delete", 10, 2),
-        ("create", 10, 2),
-        ("reembed", 16, 3),
+        *(("store", 1, 1), ("store again", 1, 1)),
+        *(("delete", 10, 2), ("create", 10, 2), ("reembed", 16, 3)),
     ],
 )
 def test_at_every_step(

@@ -72,26 +72,17 @@ def test_memories_are_shown_the_first_of_many_confirmed_and_gone(
     assert [m["content"] for m in command.json("list")] == ["We deploy on Fridays."]
 
 
-@pytest.mark.parametrize(
-    ("words", "answer", "code", "said"),
-    [
-        *(
-            (["{id}"], answer, int(not answer), "Nothing was changed")
-            for answer in ("n\n", "\n", "")
-        ),
-        (["{id}", "mem-000000000000", "--yes"], None, 1, "no memory mem-000000000000"),
-        (["{id}", "--json"], "y\n", 2, "add --yes"),
+def test_without_a_yes_or_with_an_unknown_id_nothing_is_deleted(command: Command) -> None:
+    id = command.json("store", "Something dear.")["memory_id"]
+    for words, answer, code, said in (
+        *(([id], answer, int(not answer), "Nothing was changed") for answer in ("n\n", "\n", "")),
+        (["mem-000000000000", "--yes"], None, 1, "no memory mem-000000000000"),
+        ([id, "--json"], "y\n", 2, "add --yes"),
         (["--tag", "none"], None, 0, "Nothing was changed"),
         (["--tag", "none", "--yes", "--json"], None, 0, '"forgotten": []'),
-    ],
-)
-def test_without_a_yes_or_with_an_unknown_id_nothing_is_deleted(
-    command: Command, words: list[str], answer: str | None, code: int, said: str
-) -> None:
-    stored = command.json("store", "Something dear.")
-    words = [word.format(id=stored["memory_id"]) for word in words]
-    result = command.run("forget", *words, input=answer, code=code)
-    assert said in result.output and "Forgotten" not in result.output
+    ):
+        result = command.run("forget", *words, input=answer, code=code)
+        assert said in result.output and "Forgotten" not in result.output
     assert len(command.json("list")) == 1
 
 
@@ -153,9 +144,7 @@ async def vectors_of(storage: MemoryStorage) -> dict[UUID, list[float]]:
 
 
 @pytest.mark.parametrize("doomed", [[1], [2], [0, 2, 3], range(5)])
-async def test_no_byte_and_no_key_is_left_when_the_call_answers(
-    storage: MemoryStorage, doomed: Sequence[int]
-) -> None:
+async def test_no_byte_is_left_at_the_answer(storage: MemoryStorage, doomed: Sequence[int]) -> None:
     """Nor in the links of others, which lead to what holds instead, or in gathered vectors."""
     memories = await linked(storage)
     gone = [memories[number] for number in doomed]
@@ -181,7 +170,7 @@ async def test_no_byte_and_no_key_is_left_when_the_call_answers(
 
 
 DONE = "It is done, but .* may still hold what was forgotten"
-FAILING = [
+FAILING: list[tuple[Any, str, int, str]] = [
     (disk, "sync", 1, "Nothing was changed"),  # the gathered vectors
     (disk, "sync", 2, "Nothing was changed"),  # the new shard
     (disk, "sync", 3, "may or may not be done"),  # the manifest
@@ -191,16 +180,12 @@ FAILING = [
 ]
 
 
-@pytest.mark.parametrize(("module", "name", "nth", "said"), FAILING)
+@pytest.mark.parametrize("failing", FAILING)
 async def test_an_error_says_what_became_of_it_and_the_next_call_removes_an_old_shard(
-    storage: MemoryStorage,
-    monkeypatch: pytest.MonkeyPatch,
-    module: Any,
-    name: str,
-    nth: int,
-    said: str,
+    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch, failing: tuple[Any, str, int, str]
 ) -> None:
     """The n-th time that it is done to one of the store's folders, it fails."""
+    module, name, nth, said = failing
     gone = (await linked(storage))[3]
     database = storage.folder.database
     folders = [storage.folder.path, database, database / "shard-1", database / "shard-1.tmp"]

@@ -1,6 +1,4 @@
-"""Killed at any moment, an import and reembeds of 1,000 memories resume, and nothing is lost that a
-session has stored meanwhile.
-"""
+"""Killed at any moment, an import and reembeds resume, and what was stored meanwhile stays."""
 
 import asyncio
 import json

@@ -109,8 +109,7 @@ def test_to_a_service_and_back(
     settings(embedding_model="m", base_url=server.base_url)
     assert command.json("search", "fact 3")[0]["content"] == "fact 3"
     assert command.json("doctor")[-1]["state"] == "ok"
-    again = command.run("reembed", "--model", "local", "--yes")
-    assert "Nothing is sent anywhere" in again.stderr
+    assert "Nothing is sent" in command.run("reembed", "--model", "local", "--yes").stderr
     assert asyncio.run(whole(storage)) == before and asyncio.run(storage.check()) == []
 
 
@@ -153,124 +152,115 @@ def test_dimensions_can_be_asked_for_and_those_of_the_settings_may_no_longer_hol
     assert command.json("stats")["embedding"]["dimensions"] == 32
 
 
-class TestMeanwhile:
-    """What sessions do meanwhile is kept, and they never wait for it."""
+async def test_what_others_store_tag_and_forget_meanwhile_is_kept_and_they_never_wait(
+    make_storage: MakeStorage, clock: Clock
+) -> None:
+    storage = make_storage(lock_timeout=1)
+    facts = FACTS[: EMBEDDED_AT_ONCE + 60]
+    await storage.store_many([(fact, ["old"]) for fact in facts])
+    before = await whole(storage)
+    gone: list[Memory] = []
+    tagged: list[str] = []
 
-    async def test_stores_new_tags_and_what_is_forgotten(
-        self, make_storage: MakeStorage, clock: Clock
-    ) -> None:
-        storage = make_storage(lock_timeout=1)
-        facts = FACTS[: EMBEDDED_AT_ONCE + 60]
-        await storage.store_many([(fact, ["old"]) for fact in facts])
-        before = await whole(storage)
-        gone: list[Memory] = []
-        tagged: list[str] = []
+    async def others() -> None:
+        clock.advance(hours=1)
+        await storage.store("stored meanwhile", ["new"])
+        in_work = [fact for fact in facts if fact not in service.embedded]
+        for texts in (service.embedded, in_work):
+            gone.extend(before[text] for text in texts[:2])
+            tagged.append(texts[2])
+            await storage.store(texts[2], ["more"])
+        assert await storage.delete([memory.id for memory in gone]) == 4
+        assert traces(storage.folder.path, gone) == []
+        await storage.store(gone[0].content, ["again"])
 
-        async def others() -> None:
-            clock.advance(hours=1)
-            await storage.store("stored meanwhile", ["new"])
-            in_work = [fact for fact in facts if fact not in service.embedded]
-            for texts in (service.embedded, in_work):
-                gone.extend(before[text] for text in texts[:2])
-                tagged.append(texts[2])
-                await storage.store(texts[2], ["more"])
-            assert await storage.delete([memory.id for memory in gone]) == 4
-            assert traces(storage.folder.path, gone) == []
-            await storage.store(gone[0].content, ["again"])
+    async def look() -> None:  # what was in work is gathered, and what was forgotten is not
+        files = bytes_of(storage.folder.database)
+        assert not [memory for memory in gone[1:] if memory.key.bytes in files]
 
-        async def look() -> None:  # what was in work is gathered, and what was forgotten is not
-            files = bytes_of(storage.folder.database)
-            assert not [memory for memory in gone[1:] if memory.key.bytes in files]
+    service = Service([asyncio.sleep(0), others(), look()])
+    assert await reembed(storage, service) == len(facts) - 4 + 2
+    await is_done(storage, service)
+    after = await whole(storage)
+    kept = before.keys() - {memory.content for memory in gone}
+    assert after.keys() == kept | {"stored meanwhile", gone[0].content}
+    for text in tagged:
+        assert after[text].tags == ["old", "more"] and after[text].timestamp == clock.now
+    again = after[gone[0].content]
+    assert again.tags == ["again"] and again.id != gone[0].id
+    assert traces(storage.folder.path, gone[1:]) == []
 
-        service = Service([asyncio.sleep(0), others(), look()])
-        assert await reembed(storage, service) == len(facts) - 4 + 2
+
+async def test_a_call_that_embedded_before_the_swap_embeds_again(storage: MemoryStorage) -> None:
+    await storage.store("first")
+    config = {"storage_root": storage.config.storage_root}
+    late = MemoryStorage("sam", config)  # takes the store's model, whatever it is
+    local, service = late.generator(await storage.info()), Service()
+    embed = local._embed
+
+    async def swap_first(texts: list[str]) -> list[list[float]]:
+        vectors = await embed(texts)
+        await reembed(storage, service)
+        return vectors
+
+    local._embed = swap_first
+    late.generator = lambda info: local if not service.embedded else service
+    await late.store("late")
+    assert sorted(service.embedded) == ["first", "late"]
+    await is_done(storage, service)
+
+
+async def test_of_two_at_once_one_ends_and_the_other_says_so(storage: MemoryStorage) -> None:
+    await storage.store_many(FACTS)
+    first = Service(model="first")
+    nothing = asyncio.sleep(0)
+    with pytest.raises(StorageError, match=r"another model meanwhile.*Nothing was changed"):
+        await reembed(storage, Service([nothing, reembed(storage, first)], model="second"))
+    await is_done(storage, first)
+
+
+@pytest.mark.parametrize(
+    ("parts", "between"),
+    [(0, "nothing"), (1, "torn"), (1, "cut"), (1, "forgets"), (2, "nothing"), (2, "forgets")],
+)
+async def test_a_rerun_embeds_the_rest(storage: MemoryStorage, parts: int, between: str) -> None:
+    await storage.store_many(FACTS)
+    before = await whole(storage)
+    first, second = Service([*(asyncio.sleep(0) for _ in range(parts)), killed()]), Service()
+    with pytest.raises(Killed):
+        await reembed(storage, first)
+    assert await whole(storage) == before and await storage.check() == []
+    lost, gone = set[str](), set[str]()
+    for path in storage.folder.gathered:
+        assert path.stat().st_size == len(first.embedded) * _RECORD_BYTES
+        if between == "torn":
+            with path.open("ab") as file:
+                file.write(bytes(20))
+        elif between == "cut":
+            os.truncate(path, path.stat().st_size - 1)
+            lost = {first.embedded[-1]}
+    if between == "forgets":
+        gone = {*first.embedded[:1], next(f for f in FACTS if f not in first.embedded)}
+        await storage.delete([before[text].id for text in gone])
+    assert await reembed(storage, second) == len(before.keys() - gone)
+    left = before.keys() - first.embedded - gone
+    assert sorted(second.embedded) == sorted(left | lost)
+    await is_done(storage, second)
+
+
+async def test_another_service_embeds_all_with_a_model_of_that_name(storage: MemoryStorage) -> None:
+    await storage.store_many(FACTS)
+    first = Service([asyncio.sleep(0), killed()], "one:1")
+    with pytest.raises(Killed):
+        await reembed(storage, first)
+    for address in ("other:2", "one:1"):
+        service = Service(address=address)
+        assert await reembed(storage, service) == len(FACTS) == len(service.embedded)
         await is_done(storage, service)
-        after = await whole(storage)
-        kept = before.keys() - {memory.content for memory in gone}
-        assert after.keys() == kept | {"stored meanwhile", gone[0].content}
-        for text in tagged:
-            assert after[text].tags == ["old", "more"] and after[text].timestamp == clock.now
-        again = after[gone[0].content]
-        assert again.tags == ["again"] and again.id != gone[0].id
-        assert traces(storage.folder.path, gone[1:]) == []
-
-    async def test_a_call_that_embedded_before_the_swap_embeds_again(
-        self, storage: MemoryStorage
-    ) -> None:
-        await storage.store("first")
-        config = {"storage_root": storage.config.storage_root}
-        late = MemoryStorage("sam", config)  # takes the store's model, whatever it is
-        local, service = late.generator(await storage.info()), Service()
-        embed = local._embed
-
-        async def swap_first(texts: list[str]) -> list[list[float]]:
-            vectors = await embed(texts)
-            await reembed(storage, service)
-            return vectors
-
-        local._embed = swap_first
-        late.generator = lambda info: local if not service.embedded else service
-        await late.store("late")
-        assert sorted(service.embedded) == ["first", "late"]
-        await is_done(storage, service)
-
-    async def test_of_two_at_once_one_ends_and_the_other_says_so(
-        self, storage: MemoryStorage
-    ) -> None:
-        await storage.store_many(FACTS)
-        first = Service(model="first")
-        nothing = asyncio.sleep(0)
-        with pytest.raises(StorageError, match=r"another model meanwhile.*Nothing was changed"):
-            await reembed(storage, Service([nothing, reembed(storage, first)], model="second"))
-        await is_done(storage, first)
-
-
-class TestInterrupted:
-    @pytest.mark.parametrize(
-        ("parts", "between"),
-        [(0, "nothing"), (1, "torn"), (1, "cut"), (1, "forgets"), (2, "nothing"), (2, "forgets")],
-    )
-    async def test_the_next_run_embeds_only_the_rest(
-        self, storage: MemoryStorage, parts: int, between: str
-    ) -> None:
-        await storage.store_many(FACTS)
-        before = await whole(storage)
-        first, second = Service([*(asyncio.sleep(0) for _ in range(parts)), killed()]), Service()
-        with pytest.raises(Killed):
-            await reembed(storage, first)
-        assert await whole(storage) == before and await storage.check() == []
-        lost, gone = set[str](), set[str]()
-        for path in storage.folder.gathered:
-            assert path.stat().st_size == len(first.embedded) * _RECORD_BYTES
-            if between == "torn":
-                with path.open("ab") as file:
-                    file.write(bytes(20))
-            elif between == "cut":
-                os.truncate(path, path.stat().st_size - 1)
-                lost = {first.embedded[-1]}
-        if between == "forgets":
-            gone = {*first.embedded[:1], next(f for f in FACTS if f not in first.embedded)}
-            await storage.delete([before[text].id for text in gone])
-        assert await reembed(storage, second) == len(before.keys() - gone)
-        left = before.keys() - first.embedded - gone
-        assert sorted(second.embedded) == sorted(left | lost)
-        await is_done(storage, second)
-
-    async def test_another_service_embeds_everything_even_with_a_model_of_that_name(
-        self, storage: MemoryStorage
-    ) -> None:
-        await storage.store_many(FACTS)
-        first = Service([asyncio.sleep(0), killed()], "one:1")
-        with pytest.raises(Killed):
-            await reembed(storage, first)
-        for address in ("other:2", "one:1"):
-            service = Service(address=address)
-            assert await reembed(storage, service) == len(FACTS) == len(service.embedded)
-            await is_done(storage, service)
-        manifest = storage.folder.manifest()
-        with pytest.raises(Killed):
-            await reembed(storage, Service([asyncio.sleep(0), killed()], model="a third"))
-        again = Service(address="one:1")
-        assert await reembed(storage, again) == len(FACTS) and again.embedded == []
-        assert storage.folder.manifest() == manifest
-        await is_done(storage, again)  # and what was gathered for the third is discarded
+    manifest = storage.folder.manifest()
+    with pytest.raises(Killed):
+        await reembed(storage, Service([asyncio.sleep(0), killed()], model="a third"))
+    again = Service(address="one:1")
+    assert await reembed(storage, again) == len(FACTS) and again.embedded == []
+    assert storage.folder.manifest() == manifest
+    await is_done(storage, again)  # and what was gathered for the third is discarded

@@ -3,7 +3,6 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -50,93 +49,69 @@ class LocalMode:
     """Answers requests from memory. `client` has the same data."""
 
     def __init__(self) -> None:
-        self.client = local = QdrantClient(":memory:")
+        self.client = QdrantClient(":memory:")
         self._indexes: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         self._lock = Lock()
-        one = "/collections/*"
-        # For each route what its body is, and what makes the result of a collection's name and it.
-        self._routes: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
-            "GET /collections": (None, lambda name, _: local.get_collections()),
-            f"GET {one}": (None, self._info),
-            f"PUT {one}": (m.CreateCollection, self._create),
-            f"DELETE {one}": (None, self._delete),
-            f"PUT {one}/index": (m.CreateFieldIndex, self._index),
-            f"POST {one}/points": (m.PointRequest, self._retrieve),
-            f"POST {one}/points/scroll": (m.ScrollRequest, self._scroll),
-            f"POST {one}/points/count": (
-                m.CountRequest,
-                lambda name, asked: local.count(name, asked.filter),
-            ),
-            f"POST {one}/points/batch": (
-                m.UpdateOperations,
-                lambda name, asked: local.batch_update_points(name, asked.operations),
-            ),
-            f"POST {one}/points/query/batch": (
-                m.QueryRequestBatch,
-                lambda name, asked: local.query_batch_points(name, asked.searches),
-            ),
-        }
 
     def answer(self, method: str, path: str, query: str, body: bytes) -> Answer:
         """The answer to a request."""
         try:
-            return self._work(method, path, body)
+            with self._lock:
+                result = self._result(method, path, body)
+                said = adapter(Any).dump_json(result, by_alias=True, exclude_none=True)
         except Exception as problem:
             return refusal(problem)
-
-    def close(self) -> None:
-        """Forget everything."""
-        self.client.close()
-
-    def _work(self, method: str, path: str, body: bytes) -> Answer:
-        name = ""
-        if path.startswith("/collections/"):
-            parts = path.split("/")
-            name, parts[2] = unquote(parts[2]), "*"
-            path = "/".join(parts)
-        if f"{method} {path}" not in self._routes:
-            return error(501, f"The stand-in for Qdrant does not serve {method} {path}")
-        kind, work = self._routes[f"{method} {path}"]
-        asked = adapter(kind).validate_json(body) if kind else None
-        with self._lock:
-            result = work(name, asked)
-            said = adapter(Any).dump_json(result, by_alias=True, exclude_none=True)
         return 200, {}, b'{"result":%b,"status":"ok","time":0.0}' % said
 
-    def _info(self, name: str, _: None) -> dict[str, Any]:
-        """What local mode reports, and the indexes, of which it keeps none."""
-        info = self.client.get_collection(name).model_dump(mode="json", exclude_none=True)
-        return info | {"payload_schema": self._indexes[name]}
+    def close(self) -> None:
+        self.client.close()
 
-    def _create(self, name: str, asked: m.CreateCollection) -> bool:
-        return self.client.create_collection(
-            name, asked.vectors, asked.sparse_vectors, metadata=asked.metadata
-        )
+    def _result(self, method: str, path: str, body: bytes) -> Any:
+        """Local mode's result, and the indexes, of which it keeps none."""
+        local = self.client
+        name, _, what = unquote(path).removeprefix("/collections").strip("/").partition("/")
 
-    def _delete(self, name: str, _: None) -> bool:
-        self._indexes.pop(name, None)
-        return self.client.delete_collection(name)
+        def asked(kind: Any) -> Any:
+            return adapter(kind).validate_json(body)
 
-    def _index(self, name: str, asked: m.CreateFieldIndex) -> m.UpdateResult:
-        self._indexes[name][asked.field_name] = {"data_type": asked.field_schema, "points": 0}
-        return m.UpdateResult(operation_id=0, status=m.UpdateStatus.COMPLETED)
-
-    def _retrieve(self, name: str, asked: m.PointRequest) -> list[m.Record]:
-        payload = asked.with_payload is None or asked.with_payload
-        return self.client.retrieve(name, asked.ids, payload, asked.with_vector or False)
+        match f"{method} {what}":
+            case "GET ":
+                if not name:
+                    return local.get_collections()
+                info = local.get_collection(name).model_dump(mode="json", exclude_none=True)
+                return info | {"payload_schema": self._indexes[name]}
+            case "PUT ":
+                new = asked(m.CreateCollection)
+                return local.create_collection(
+                    name, new.vectors, new.sparse_vectors, metadata=new.metadata
+                )
+            case "PUT index":
+                new = asked(m.CreateFieldIndex)
+                self._indexes[name][new.field_name] = {"data_type": new.field_schema, "points": 0}
+                return m.UpdateResult(operation_id=0, status=m.UpdateStatus.COMPLETED)
+            case "POST points":
+                some = asked(m.PointRequest)
+                return local.retrieve(name, some.ids, with_vectors=some.with_vector or False)
+            case "POST points/scroll":
+                return self._scroll(name, asked(m.ScrollRequest))
+            case "POST points/count":
+                return local.count(name, asked(m.CountRequest).filter)
+            case "POST points/batch":
+                return local.batch_update_points(name, asked(m.UpdateOperations).operations)
+            case "POST points/query/batch":
+                return local.query_batch_points(name, asked(m.QueryRequestBatch).searches)
+        raise NotImplementedError(f"The stand-in for Qdrant does not serve {method} {path}")
 
     def _scroll(self, name: str, asked: m.ScrollRequest) -> dict[str, Any]:
         order: Any = asked.order_by
         if order and self._indexes[name].get(order.key, {}).get("data_type") != "datetime":
             raise ValueError(f"No range index for `order_by` key: `{order.key}`.")
-        payload = asked.with_payload is None or asked.with_payload
         records, offset = self.client.scroll(
             name,
             scroll_filter=asked.filter,
-            limit=10 if asked.limit is None else asked.limit,
+            limit=asked.limit or 10,
             order_by=order,
             offset=asked.offset,
-            with_payload=payload,
             with_vectors=asked.with_vector or False,
         )
         return {"points": records, "next_page_offset": offset}

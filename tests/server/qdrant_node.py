@@ -1,13 +1,10 @@
 """A real Qdrant server, run from its program in a folder of its own."""
 
 import os
-import random
-import signal
 import socket
 import subprocess
 import time
 import urllib.request
-from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -16,14 +13,16 @@ STARTUP_SECONDS = 300.0
 
 
 class QdrantNode:
-    """A node with its data in `folder`; `settings` are Qdrant's own, such as `service__api_key`."""
+    """A node with its data in `folder`, during the `with` block."""
 
-    def __init__(self, program: str | Path, folder: Path, **settings: object) -> None:
-        self.folder = folder
-        self.log = folder / "log"
-        http, grpc = _free_ports()
+    def __init__(self, program: str | Path, folder: Path) -> None:
+        self._program, self._folder = Path(program).absolute(), folder
+        with (
+            socket.create_server(("127.0.0.1", 0)) as a,
+            socket.create_server(("127.0.0.1", 0)) as b,
+        ):
+            http, grpc = (each.getsockname()[1] for each in (a, b))
         self.url = f"http://127.0.0.1:{http}"
-        self._command = [str(Path(program).absolute())]
         self._settings = {
             "service__host": "127.0.0.1",
             "service__http_port": http,
@@ -31,55 +30,32 @@ class QdrantNode:
             "storage__storage_path": folder / "storage",
             "storage__snapshots_path": folder / "snapshots",
             "telemetry_disabled": "true",
-            **settings,
         }
-        self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Run the server on what the folder holds, and wait until it is ready.
-
-        Raises RuntimeError if it does not become so.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def __enter__(self) -> Self:
+        """Raises RuntimeError if it does not become ready."""
+        self._folder.mkdir(parents=True, exist_ok=True)
         named = {f"QDRANT__{name.upper()}": str(value) for name, value in self._settings.items()}
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self._command,
-                cwd=self.folder,
+        path = self._folder / "log"
+        with path.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._program)],
+                cwd=self._folder,
                 env={**os.environ, **named},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
         end = time.monotonic() + STARTUP_SECONDS
-        while time.monotonic() < end and self.process.poll() is None:
+        while time.monotonic() < end and self._process.poll() is None:
             try:
                 with urllib.request.urlopen(f"{self.url}/readyz", timeout=1):
-                    return
+                    return self
             except OSError:
                 time.sleep(0.05)
-        self.stop(signal.SIGKILL)
-        raise RuntimeError(f"The server did not start: {self.log.read_text()[-2000:]}")
-
-    def stop(self, signal_number: int = signal.SIGTERM) -> None:
-        """End the server with this signal, if it runs, and wait for its end."""
-        if self.process and self.process.poll() is None:
-            self.process.send_signal(signal_number)
-            self.process.wait(STARTUP_SECONDS)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
+        self.__exit__()
+        raise RuntimeError(f"The server did not start: {path.read_text()[-2000:]}")
 
     def __exit__(self, *_: object) -> None:
-        self.stop(signal.SIGKILL)
-
-
-def _free_ports() -> list[int]:
-    # Not those that the system gives to clients: one could be taken while the server is down.
-    ports: list[int] = []
-    while len(ports) < 2:
-        port = random.randrange(20_000, 30_000)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            ports.append(port)
-    return ports
+        self._process.kill()
+        self._process.wait(STARTUP_SECONDS)

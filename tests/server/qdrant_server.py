@@ -14,6 +14,7 @@ from local_server import Answer, LocalServer
 from qdrant_local import LocalMode, error
 from qdrant_real import URL, RealServer
 
+KEY = "qd-very-secret"
 COLLECTION = "agent-memory.sam"
 WRITE = f"POST /collections/{COLLECTION}/points/batch"
 WORDS = {429: "Rate limiting exceeded: injected", 503: "Shard temporarily unavailable: injected"}

@@ -18,7 +18,7 @@ from qdrant_server import COLLECTION, QdrantServer, Rule
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
-TEXTS = ["We chose PostgreSQL.", "We deploy on Fridays.", "Lunch is at noon."]
+FRIDAYS = "We deploy on Fridays."
 
 
 @pytest.fixture
@@ -31,16 +31,6 @@ def qdrant(qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch) -> QdrantServe
 def storage(make_storage: MakeStorage, qdrant: QdrantServer, tmp_path: Path) -> MemoryStorage:
     """The store as another machine sees it."""
     return make_storage(qdrant_url=qdrant.url, storage_root=str(tmp_path / "other"))
-
-
-@pytest.fixture
-def ids(storage: MemoryStorage, clock: Clock) -> list[str]:
-    """The ids of the three texts, oldest first."""
-    found = []
-    for number, text in enumerate(TEXTS):
-        clock.advance(days=1)
-        found.append(asyncio.run(storage.store(text, [f"tag {number}"])))
-    return found
 
 
 def run(*arguments: str, input: str | None = None, code: int = 0) -> Result:
@@ -90,151 +80,121 @@ def test_as_with_files(
     assert qdrant.requests == []
 
 
-class TestErrors:
-    @pytest.fixture
-    def commands(self, tmp_path: Path) -> list[list[str]]:
-        """All that need a store."""
-        file = tmp_path / "note.txt"
-        file.write_text("a note\n")
-        lines = f"""search x, store x, list, show mem-000000000000, export -, import {file},
-            forget mem-000000000000 --yes, reembed --model local --yes, stats, doctor"""
-        return [line.split() for line in lines.split(",")]
-
-    def test_a_store_that_is_still_in_files_is_not_ignored_by_any_command(
-        self, qdrant: QdrantServer, root: Path, commands: list[list[str]]
-    ) -> None:
-        settings(storage_root=str(root))
-        run("store", "on files", "--root", str(root))
-        for command in commands:
-            said = run(*command, code=1).output
-            assert f"`agent-memory export memories.jsonl --agent sam --root {root}`" in said
-            assert said.count("Nothing was changed") <= 1, command
-        assert qdrant.created == {}
-
-    def test_what_it_says_takes_the_store_to_the_server(
-        self, qdrant: QdrantServer, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.chdir(tmp_path)
-        settings(storage_root=str(root))
-        run("store", "on files", "--tag", "one", "--root", str(root))
-        before = as_json("list", "--root", str(root))
-        said = run("list", code=1).stderr
-        export, load = (each.split() for each in re.findall("`agent-memory (.*?)`", said))
-        run(*export)
-        run(*load, code=1)
-        for name in ("qdrant.db", "memories.jsonl"):
-            (root / "sam" / name).rename(tmp_path / name)
-        run(*load)
-        assert as_json("list") == before
-
-    def test_one_sentence_where_the_server_is_down(
-        self, qdrant: QdrantServer, commands: list[list[str]]
-    ) -> None:
-        qdrant.rules.append(Rule(1_000, answer=DROP))
-        for command in [*commands, ["list", "--agents"]]:
-            said = run(*command, code=1).output
-            assert "could not be reached, in 3 tries. Check qdrant_url" in said, command
-
-    def test_a_wrong_key_and_a_wrong_address(
-        self, ids: list[str], qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        qdrant.api_key = "right"
-        monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", "very-wrong")
-        said = run("list", code=1).output
-        assert "Check AGENT_MEMORY_QDRANT_API_KEY" in said and "very-wrong" not in said
-        monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", "qdrant:6333")
-        assert "qdrant_url must be an address" in run("list", code=2).stderr
+NEED_A_STORE = """search x, store x, list, show mem-000000000000, export -, import note.txt,
+    forget mem-000000000000 --yes, reembed --model local --yes, stats, doctor"""
 
 
-class TestDoctor:
-    def test_an_agent_without_a_store_and_a_healthy_one(
-        self, qdrant: QdrantServer, storage: MemoryStorage
-    ) -> None:
-        settings(agent_identity="sam")
-        assert f"'sam' has no store at {qdrant.url}" in run("doctor").stdout
-        assert unwell() == {} and qdrant.created == {}
-        asyncio.run(storage.store_many([f"fact {number}" for number in range(300)]))
-        assert "nothing that a repair could fix" in run("doctor", "--repair").stderr
-        qdrant.requests.clear()
-        said = run("doctor", "--offline", "--verbose").stdout
-        assert f"{qdrant.url} answers: Qdrant 1.20.0" in said
-        assert "300 memories: hashes and vectors agree" in said
-        assert len(qdrant.requests) < 30, qdrant.requests
+def test_no_command_ignores_a_store_in_files_and_what_they_say_takes_it_to_the_server(
+    qdrant: QdrantServer, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("note.txt").write_text("a note\n")
+    settings(storage_root=str(root))
+    run("store", "on files", "--tag", "one", "--root", str(root))
+    before = as_json("list", "--root", str(root))
+    for command in NEED_A_STORE.split(","):
+        said = run(*command.split(), code=1).output
+        assert f"`agent-memory export memories.jsonl --agent sam --root {root}`" in said
+        assert said.count("Nothing was changed") <= 1, command
+    assert qdrant.created == {}
+    said = run("list", code=1).stderr
+    export, load = (each.split() for each in re.findall("`agent-memory (.*?)`", said))
+    run(*export)
+    run(*load, code=1)
+    for name in ("qdrant.db", "memories.jsonl"):
+        (root / "sam" / name).rename(tmp_path / f"moved {name}")
+    run(*load)
+    assert as_json("list") == before
 
-    @pytest.mark.parametrize(
-        ("url", "warned"),
-        [
-            ("http://qdrant.example:6333", True),
-            ("https://qdrant.example:6333", False),
-            ("http://localhost:6333", False),
-            ("http://[::1]:6333", False),
-        ],
-    )
-    async def test_a_key_that_goes_unencrypted_is_the_first_that_is_said(
-        self, url: str, warned: bool
-    ) -> None:
-        storage = MemoryStorage("sam", {"qdrant_url": url, "qdrant_api_key": "k"})
-        progress: Any = None
+
+def test_a_server_that_is_down_and_a_wrong_key_or_address(
+    qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qdrant.rules.append(Rule(3, answer=DROP))
+    assert "be reached, in 3 tries. Check qdrant_url" in run("list", "--agents", code=1).output
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", "very-wrong")
+    said = run("list", code=1).output
+    assert "Check AGENT_MEMORY_QDRANT_API_KEY" in said and "very-wrong" not in said
+    monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", "qdrant:6333")
+    assert "qdrant_url must be an address" in run("list", code=2).stderr
+
+
+def test_the_doctor_of_none_and_a_sound_one(qdrant: QdrantServer, storage: MemoryStorage) -> None:
+    settings(agent_identity="sam")
+    assert f"'sam' has no store at {qdrant.url}" in run("doctor").stdout
+    assert unwell() == {} and qdrant.created == {}
+    asyncio.run(storage.store_many([f"fact {number}" for number in range(300)]))
+    assert "nothing that a repair could fix" in run("doctor", "--repair").stderr
+    qdrant.requests.clear()
+    said = run("doctor", "--offline", "--verbose").stdout
+    assert f"{qdrant.url} answers: Qdrant 1.20.0" in said
+    assert "300 memories: hashes and vectors agree" in said
+    assert len(qdrant.requests) < 30, qdrant.requests
+
+
+async def test_a_key_that_goes_unencrypted_is_said_first() -> None:
+    progress: Any = None
+    for url in ("http://far.example", "https://far.example", "http://localhost", "http://[::1]"):
+        storage = MemoryStorage("sam", {"qdrant_url": f"{url}:6333", "qdrant_api_key": "k"})
         found = await anext(upkeep.findings(storage.place, storage.config, progress))
-        assert ("unencrypted" in found.text) == warned
-
-    def test_words_that_are_missing(self, make_storage: MakeStorage, qdrant: QdrantServer) -> None:
-        asyncio.run(make_storage(qdrant_url=qdrant.url, lexical_weight=0).store("one"))
-        mend = unwell()["words"]["mend"]
-        assert mend == "agent-memory reembed --model local"
-        assert "`agent-memory export" in run(*mend.split()[1:], code=1).stderr
-
-    def test_what_no_repair_can_mend_is_reported_and_causes_no_traceback(
-        self, ids: list[str], qdrant: QdrantServer
-    ) -> None:
-        key = str(point_id(TEXTS[2]))
-        for harm in (
-            lambda: qdrant.client.set_payload(COLLECTION, {"content": "other"}, [key]),
-            lambda: qdrant.client.delete_payload(COLLECTION, ["id"], [key]),
-        ):
-            harm()
-            found = unwell(code=1)["store"]
-            assert "it is not what was stored" in found["text"]
-            assert "--repair" not in found["mend"]
-        assert "Traceback" not in run("doctor", "--repair", "--yes", code=1).output
+        assert ("unencrypted" in found.text) == (url == "http://far.example"), url
 
 
-class TestAnotherModel:
-    @pytest.mark.parametrize("removed", [True, False])
-    def test_the_commands_that_reembed_names_bring_every_memory_over(
-        self,
-        ids: list[str],
-        storage: MemoryStorage,
-        make_storage: MakeStorage,
-        qdrant: QdrantServer,
-        server: EmbeddingsServer,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        removed: bool,
-    ) -> None:
-        monkeypatch.chdir(tmp_path)
-        config = {"base_url": server.base_url}
-        settings(**config)
-        asyncio.run(storage.upsert(["We chose SQLite."], ids[0], said_by="user", pin=True))
-        before = memories(storage)
-        said = run("reembed", "--model", "m", "--yes", code=1).stderr
-        assert said.endswith("Nothing was changed.\n")
-        assert memories(storage) == before and as_json("stats")["embedding"]["model"] == "local"
-        [name] = re.findall("remove the collection '(.*?)' from the server", said)
-        assert [*qdrant.created] == [name] == [COLLECTION]
-        assert "Set embedding_model to 'm' on every machine" in said
-        export, load = (each.split() for each in re.findall("`agent-memory (.*?)`", said))
-        settings(embedding_model="m", **config)
-        assert "Nothing was changed" in run("store", "meanwhile", code=1).stderr
-        run(*export)
-        if removed:
-            qdrant.client.delete_collection(name)
-        else:
-            config["qdrant_prefix"] = "another"
-        settings(embedding_model="m", **config)
-        run(*load)
-        new = make_storage(qdrant_url=qdrant.url, **{**config, "embedding_model": "m"})
-        assert memories(new) == before and unwell() == {}
-        assert as_json("search", TEXTS[1])[0]["content"] == TEXTS[1]
-        assert as_json("stats")["embedding"]["model"] == "m"
-        assert removed or memories(storage) == before
+def test_the_doctor_names_words_that_are_missing_and_what_no_repair_can_mend(
+    make_storage: MakeStorage, qdrant: QdrantServer
+) -> None:
+    asyncio.run(make_storage(qdrant_url=qdrant.url, lexical_weight=0).store("one"))
+    mend = unwell()["words"]["mend"]
+    assert mend == "agent-memory reembed --model local"
+    assert "`agent-memory export" in run(*mend.split()[1:], code=1).stderr
+    key = str(point_id("one"))
+    for harm in (
+        lambda: qdrant.client.set_payload(COLLECTION, {"content": "other"}, [key]),
+        lambda: qdrant.client.delete_payload(COLLECTION, ["id"], [key]),
+    ):
+        harm()
+        found = unwell(code=1)["store"]
+        assert "it is not what was stored" in found["text"]
+        assert "--repair" not in found["mend"]
+    assert "Traceback" not in run("doctor", "--repair", "--yes", code=1).output
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_the_commands_that_reembed_names_bring_every_memory_over(
+    storage: MemoryStorage,
+    make_storage: MakeStorage,
+    clock: Clock,
+    qdrant: QdrantServer,
+    server: EmbeddingsServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    removed: bool,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = {"base_url": server.base_url}
+    settings(**config)
+    [old, _] = asyncio.run(storage.store_many([("We chose PostgreSQL.", ["tag"]), FRIDAYS]))
+    clock.advance(days=1)
+    asyncio.run(storage.upsert(["We chose SQLite."], old, said_by="user", pin=True))
+    before = memories(storage)
+    said = run("reembed", "--model", "m", "--yes", code=1).stderr
+    assert said.endswith("Nothing was changed.\n")
+    assert memories(storage) == before and as_json("stats")["embedding"]["model"] == "local"
+    [name] = re.findall("remove the collection '(.*?)' from the server", said)
+    assert [*qdrant.created] == [name] == [COLLECTION]
+    assert "Set embedding_model to 'm' on every machine" in said
+    export, load = (each.split() for each in re.findall("`agent-memory (.*?)`", said))
+    settings(embedding_model="m", **config)
+    assert "Nothing was changed" in run("store", "meanwhile", code=1).stderr
+    run(*export)
+    if removed:
+        qdrant.client.delete_collection(name)
+    else:
+        config["qdrant_prefix"] = "another"
+    settings(embedding_model="m", **config)
+    run(*load)
+    new = make_storage(qdrant_url=qdrant.url, **{**config, "embedding_model": "m"})
+    assert memories(new) == before and unwell() == {}
+    assert as_json("search", FRIDAYS)[0]["content"] == FRIDAYS
+    assert as_json("stats")["embedding"]["model"] == "m"
+    assert removed or memories(storage) == before

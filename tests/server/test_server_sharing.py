@@ -20,11 +20,6 @@ READ = f"POST /collections/{COLLECTION}/points"
 
 
 @pytest.fixture
-def storage(make_storage: MakeStorage, qdrant: QdrantServer) -> MemoryStorage:
-    return make_storage(qdrant_url=qdrant.url)
-
-
-@pytest.fixture
 def other(make_storage: MakeStorage, qdrant: QdrantServer) -> MemoryStorage:
     """The same store, as another machine sees it."""
     return make_storage(qdrant_url=qdrant.url)
@@ -76,51 +71,31 @@ async def test_what_two_change_in_one_memory_at_the_same_moment_is_kept_of_both(
     assert (await tags_of(storage))["x"] == {"first", "ours", "last"}
 
 
-async def store(storage: MemoryStorage, known: str) -> object:
-    return await storage.store("x", ["ours"])
+Call = Callable[[MemoryStorage, str], Awaitable[object]]
+Deleted = tuple[Call, str, int, set[str]]
+COPY = Memory(agent_id="sam", content="x", tags=["ours"])
+# A call, at which of its requests somebody else deletes what it writes, and what is left.
+DELETED: list[Deleted] = [
+    (lambda storage, known: storage.store("x", ["ours"]), WRITE, 0, set()),
+    # After its own text, before the link to it.
+    (lambda storage, known: storage.upsert(["new"], known), WRITE, 1, {"new"}),
+    (lambda storage, known: storage.restore([COPY]), WRITE, 0, set()),
+    # After it was known, so that it was not embedded.
+    (lambda storage, known: storage.restore([COPY]), READ, 2, set()),
+]
 
 
-async def correct(storage: MemoryStorage, known: str) -> object:
-    return await storage.upsert(["new"], known)
-
-
-async def restore(storage: MemoryStorage, known: str) -> object:
-    return await storage.restore([Memory(agent_id="sam", content="x", tags=["ours"])])
-
-
-@pytest.mark.parametrize(
-    ("call", "only", "later", "left"),
-    [
-        (store, WRITE, 0, set()),
-        (correct, WRITE, 1, {"new"}),  # after its own text, before the link to it
-        (restore, WRITE, 0, set()),
-        (restore, READ, 2, set()),  # after it was known, so that it was not embedded
-    ],
-)
+@pytest.mark.parametrize("deleted", DELETED)
 async def test_what_is_deleted_while_it_is_written_does_not_come_back_and_the_error_says_so(
-    qdrant: QdrantServer,
-    storage: MemoryStorage,
-    other: MemoryStorage,
-    call: Callable[[MemoryStorage, str], Awaitable[object]],
-    only: str,
-    later: int,
-    left: set[str],
+    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage, deleted: Deleted
 ) -> None:
+    call, only, later, left = deleted
     known = await storage.store("x")
     qdrant.between(lambda: asyncio.run(other.delete([known])), only, later)
     outcome = "again is safe" if only == WRITE else "Nothing was changed"
     with pytest.raises(StorageError, match=f"A memory was deleted while.* {outcome}"):
         await call(storage, known)
     assert (await tags_of(storage)).keys() == left
-
-
-async def test_memories_deleted_by_two_are_gone(
-    qdrant: QdrantServer, storage: MemoryStorage, other: MemoryStorage
-) -> None:
-    ids = await storage.store_many(["a", "b", "c"])
-    qdrant.between(lambda: asyncio.run(other.delete(ids[:2])), WRITE)
-    await storage.delete(ids[1:])
-    assert await storage.count() == await storage.delete(ids) == 0
 
 
 @pytest.fixture
@@ -152,7 +127,7 @@ async def replacement(qdrant: QdrantServer, new: MemoryStorage) -> Callable[[], 
 
 
 # Each with the number of its requests.
-CALLS: dict[str, tuple[int, Callable[[MemoryStorage, str], Awaitable[object]]]] = {
+CALLS: dict[str, tuple[int, Call]] = {
     "store": (3, lambda storage, known: storage.store("new", ["ours"])),
     "merge": (3, lambda storage, known: storage.store("known", ["ours"])),
     "search": (2, lambda storage, known: storage.search("known", limit=1)),
@@ -186,21 +161,7 @@ async def test_a_store_that_is_made_anew_with_another_model_while_a_call_runs(
         assert record.vector == {vector_name(info): pytest.approx(vector, abs=1e-3)}
 
 
-async def test_a_machine_with_the_old_model_in_its_settings_gets_an_error(
-    make_storage: MakeStorage, qdrant: QdrantServer, service: dict[str, Any]
-) -> None:
-    storage = make_storage(embedding_model="m", **service)
-    await storage.store("known")
-    new = make_storage(embedding_model="n", **service)
-    qdrant.between(await replacement(qdrant, new), WRITE)
-    with pytest.raises(StorageError, match=r"made with the embedding model 'n'.*Nothing was ch"):
-        await storage.store("new")
-    assert await storage.count() == 1 and await storage.get_recent(1)
-
-
-def test_a_forked_child_can_use_the_store_and_so_can_its_parent(
-    root: Path, qdrant: QdrantServer
-) -> None:
+def test_a_forked_child_and_its_parent_can_use_the_store(root: Path, qdrant: QdrantServer) -> None:
     script = """
 ours = storage(qdrant_url=arguments[0])
 asyncio.run(ours.store("before"))
