@@ -66,8 +66,6 @@ class TestTheTools:
             got = await memory.client.get_prompt("recall", {})
             assert "nothing in long-term memory" in getattr(got.messages[0].content, "text", "")
             assert "text, not int" in await memory.refused("memory_store", content=5)
-            assert "not missing" in await memory.refused("memory_search")
-            assert "10,000" in await memory.refused("memory_store", content="x" * 20_000)
             assert "limit" in await memory.refused("memory_search", query="x", limit="many")
             with pytest.raises(MCPError, match="The tools are: memory_store"):
                 await memory.call("memory_delete", id="mem-0123456789ab")

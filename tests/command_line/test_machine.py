@@ -22,12 +22,11 @@ def home(tmp_path: Path) -> Iterator[Path]:
         del os.environ[name]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8:strict", "utf-8:surrogateescape"])
-def test_a_text_from_standard_input_that_is_not_utf_8_is_named(home: Path, encoding: str) -> None:
+def test_a_text_from_standard_input_that_is_not_utf_8_is_named(home: Path) -> None:
     process = subprocess.run(
         [str(EXECUTABLE), "store", "-", "--agent", "sam"],
         input="gr\u00fc\u00dfe".encode("latin-1"),
-        env={**os.environ, "PYTHONIOENCODING": encoding},
+        env={**os.environ, "PYTHONIOENCODING": "utf-8:surrogateescape"},
         capture_output=True,
     )
     assert process.returncode == 2 and b"on standard input is not UTF-8" in process.stderr
@@ -161,13 +160,10 @@ def test_without_a_terminal_a_question_names_the_option_that_answers_it(
     assert file.read_text() == "mine" and len(command.json("list")) == 1
 
 
-@pytest.mark.parametrize(("module", "package"), [("click", "click"), ("yaml", "pyyaml")])
-def test_a_package_that_is_missing_is_asked_for(
-    command: Command, tmp_path: Path, module: str, package: str
-) -> None:
+def test_a_package_that_is_missing_is_asked_for(command: Command, tmp_path: Path) -> None:
     settings(agent_identity="sam")
-    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{module!r}] = None\n")
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['yaml'] = None\n")
     process = command.start("list", PYTHONPATH=str(tmp_path))
     _, said = process.communicate()
     assert process.returncode == 1 and "Traceback" not in said
-    assert said.endswith(f"uv pip install --python {sys.executable} {package}\n")
+    assert said.endswith(f"uv pip install --python {sys.executable} pyyaml\n")
