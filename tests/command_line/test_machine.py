@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -22,14 +23,10 @@ def home(tmp_path: Path) -> Iterator[Path]:
         del os.environ[name]
 
 
-def test_a_text_from_standard_input_that_is_not_utf_8_is_named(home: Path) -> None:
-    process = subprocess.run(
-        [str(EXECUTABLE), "store", "-", "--agent", "sam"],
-        input="gr\u00fc\u00dfe".encode("latin-1"),
-        env={**os.environ, "PYTHONIOENCODING": "utf-8:surrogateescape"},
-        capture_output=True,
-    )
-    assert process.returncode == 2 and b"on standard input is not UTF-8" in process.stderr
+def test_a_text_from_standard_input_that_is_not_utf_8_is_named() -> None:
+    text = BytesIO("gr\u00fc\u00dfe".encode("latin-1"))
+    said = invoke("store", "-", "--agent", "sam", input=text, code=2).stderr
+    assert "on standard input is not UTF-8" in said
 
 
 def test_an_export_to_a_full_disk_names_the_file(home: Path) -> None:
