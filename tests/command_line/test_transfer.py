@@ -44,17 +44,13 @@ TEXTS = [
 ]
 
 
-def fill(storage: MemoryStorage, clock: Clock) -> None:
-    for number, text in enumerate(TEXTS):
-        clock.advance(days=number)
-        asyncio.run(storage.store(text, [f"tag {number}", "all"]))
-
-
 class TestExportAndImport:
     def test_the_format_is_as_documented_and_is_found_elsewhere(
         self, command: Command, elsewhere: Command, file: Path, storage: MemoryStorage, clock: Clock
     ) -> None:
-        fill(storage, clock)
+        for number, text in enumerate(TEXTS):
+            clock.advance(days=number)
+            asyncio.run(storage.store(text, [f"tag {number}", "all"]))
         assert command.json("export", str(file))["memories"] == 5
         header, *lines = [json.loads(line) for line in file.read_text().split("\n") if line]
         assert header.pop("exported").endswith("+00:00")
