@@ -93,10 +93,8 @@ class TestExportAndImport:
         assert "漢字" in output
 
 
-FIRST, LAST = (moment.replace(tzinfo=UTC) for moment in (datetime.min, datetime.max))
-
-
-TIMES = st.sampled_from([FIRST, LAST]) | st.datetimes(
+ENDS = [moment.replace(tzinfo=UTC) for moment in (datetime.min, datetime.max)]
+TIMES = st.sampled_from(ENDS) | st.datetimes(
     datetime(1, 1, 2),
     datetime(9999, 12, 30),
     timezones=st.integers(-14, 14).map(lambda hours: timezone(timedelta(hours=hours))),

@@ -255,32 +255,6 @@ def test_tab_reaches_each_part_once_and_each_has_a_name(look: Look) -> None:
     expect(page.locator("#time")).to_have_role("slider")
 
 
-def test_search_and_tags_by_keyboard(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-000000000002")
-    tag = page.locator("#tags .chip", has_text="backup")  # of the opened memory
-    tag.focus()
-    press(page, "Space")
-    assert listed(page) == ids(2)
-    expect(tag).to_have_attribute("aria-pressed", "true")
-    expect(tag).to_be_focused()
-    press(page, "Space")
-    page.click("#close")
-    press(page, "/")
-    page.keyboard.type("anna/")
-    expect(page.locator("#words")).to_have_value("anna/")
-    press(page, "Escape")
-    expect(page.locator("#words")).to_have_value("")
-    assert len(listed(page)) == 6
-    chips = page.locator("#chips .chip")
-    chips.first.focus()
-    press(page, "ArrowRight", "Space")
-    expect(chips.nth(1)).to_have_attribute("aria-pressed", "true")
-    expect(chips.nth(1)).to_be_focused()
-    assert len(listed(page)) == 1
-    press(page, "Home")
-    expect(chips.first).to_be_focused()
-
-
 def test_the_map_goes_to_the_nearest_in_that_direction(look: Look) -> None:
     page = look(TEAM, CROSS)
     press(page, "Tab")
@@ -326,31 +300,27 @@ def test_enter_opens_a_point_and_escape_closes_it(look: Look) -> None:
     assert opened(page) is None
 
 
-def test_the_list_by_keyboard(look: Look) -> None:
-    page = look(remember(*[f"text {n}" for n in range(150)], apart=timedelta(hours=1)))
+def test_search_tags_list_and_period_by_keyboard(look: Look) -> None:
+    page = look(TEAM)
+    press(page, "/")
+    page.keyboard.type("anna/")
+    expect(page.locator("#words")).to_have_value("anna/")
+    press(page, "Escape")
+    expect(page.locator("#words")).to_have_value("")
+    chips = page.locator("#chips .chip")
+    chips.first.focus()
+    press(page, "ArrowRight", "Space")
+    expect(chips.nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(chips.nth(1)).to_be_focused()
+    assert len(listed(page)) == 1
+    press(page, "Space")
     entries = page.locator(".entry")
     entries.nth(2).focus()
-    press(page, "Enter")
-    page.focus("#near a")
-    press(page, "Enter")  # a neighbour, in place of it
-    expect(page.locator("#pane")).to_be_focused()
-    assert opened(page) != "text 2"
+    press(page, "ArrowUp", "Enter")
+    assert opened(page) == TEAM[1].content
     press(page, "Escape")
-    assert opened(page) is None
-    expect(entries.nth(2)).to_be_focused()  # the focus returns
-    for key, at in [("ArrowUp", 1), ("ArrowDown", 2), ("ArrowUp", 1), ("End", 99)]:
-        press(page, key)
-        expect(entries.nth(at)).to_be_focused()
-    press(page, "ArrowDown")  # past the end: more of them
-    expect(entries.nth(100)).to_be_focused()
-    press(page, "Enter")
-    assert opened(page) == "text 100"
-    assert len(listed(page)) == 150
-    expect(page.locator("#more")).to_be_hidden()
-
-
-def test_a_period_by_keyboard(look: Look) -> None:
-    page = look(TEAM)
+    assert opened(page) is None and len(listed(page)) == 6
+    expect(entries.nth(1)).to_be_focused()  # the focus returns
     page.focus("#time")
     press(page, "ArrowRight")
     assert listed(page) == ids(5)  # the first week
@@ -366,6 +336,3 @@ def test_a_period_by_keyboard(look: Look) -> None:
     assert opened(page) is None and len(listed(page)) == 3
     press(page, "Escape")
     assert len(listed(page)) == 6
-    press(page, "End")
-    assert listed(page) == ids(0)
-    expect(page.locator("#time")).to_be_focused()
