@@ -56,14 +56,12 @@ def test_a_line_that_is_wrong_is_answered_with_an_error_and_what_asks_nothing_is
             assert server.read()["result"] == {}, line
 
 
-def test_half_an_emoji_is_refused_in_words_and_nothing_is_stored(
-    root: Path, command: Command
-) -> None:
-    with Raw(root) as server:
+def test_half_an_emoji_is_refused_in_words_and_nothing_is_stored(command: Command) -> None:
+    with Raw(command.root) as server:
         for tool, argument in (("memory_store", "content"), ("memory_search", "query")):
             answer = server.call(tool, **{argument: "half \ud83d"})
             assert answer["isError"] and "half an emoji" in answer["content"][0]["text"]
-    assert not root.exists()
+    assert not command.root.exists()
 
 
 def test_without_a_handshake_each_call_says_the_version_and_what_it_does_not_say_is_named(

@@ -180,9 +180,7 @@ def test_list_is_newest_first_and_can_be_filtered(command: Command, storage: Mem
     assert len(result.stdout.splitlines()) == 20
 
 
-def test_agents_lists_each_store_and_the_others_beside_a_damaged_one(
-    command: Command, root: Path
-) -> None:
+def test_agents_lists_each_store_and_the_others_beside_a_damaged_one(command: Command) -> None:
     assert command.json("list", "--agents") == []
     command.run("store", "one")
     command.run("store", "two", "--agent", "alice")
@@ -193,7 +191,7 @@ def test_agents_lists_each_store_and_the_others_beside_a_damaged_one(
     assert 10_000 < sam["bytes"] < 3_000_000
     assert sam["last_stored"] == command.json("list")[0]["timestamp"]
     assert command.run("list", "--agents").stdout.startswith("alice\t2\t")
-    (root / "alice/qdrant.db/manifest.json").write_text("{")
+    (command.root / "alice/qdrant.db/manifest.json").write_text("{")
     alice, sam = command.json("list", "--agents")
     assert "damaged" in alice["problem"] and sam["memories"] == 1
     assert "agent-memory doctor --agent alice" in command.run("list", "--agents").stdout
