@@ -100,25 +100,6 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-def observed(page: Page, troubles: list[str], *places: str) -> Page:
-    """The page; errors, dialogs and requests to other than these places are added to `troubles`."""
-
-    def requested(url: str) -> None:
-        if not url.startswith(places):
-            troubles.append(f"request: {url}")
-
-    def dialog(shown: Any) -> None:
-        troubles.append(f"dialog: {shown.message}")
-        shown.dismiss()
-
-    page.on("request", lambda request: requested(request.url))
-    page.on("websocket", lambda socket: troubles.append(f"websocket: {socket.url}"))
-    page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-    page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
-    page.on("dialog", dialog)
-    return page
-
-
 @pytest.fixture
 def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
     """Opens the page of some memories. Afterwards, asserts that it requested nothing from the
@@ -126,6 +107,14 @@ def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
     """
     troubles: list[str] = []
     contexts = []
+
+    def requested(url: str) -> None:
+        if not url.startswith("file://"):
+            troubles.append(f"request: {url}")
+
+    def dialog(shown: Any) -> None:
+        troubles.append(f"dialog: {shown.message}")
+        shown.dismiss()
 
     def open_page(
         memories: Sequence[Memory],
@@ -154,7 +143,12 @@ def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
         )
         context.set_default_timeout(20_000)
         contexts.append(context)
-        page = observed(context.new_page(), troubles, "file://")
+        page = context.new_page()
+        page.on("request", lambda request: requested(request.url))
+        page.on("websocket", lambda socket: troubles.append(f"websocket: {socket.url}"))
+        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+        page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
+        page.on("dialog", dialog)
         page.goto(f"{file.as_uri()}{anchor}")
         page.evaluate(SETTLED)
         return page
@@ -164,6 +158,11 @@ def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
     for context in contexts:
         context.close()
     assert troubles == []
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
 
 
 def listed(page: Page) -> list[str]:
@@ -228,7 +227,7 @@ def opened(page: Page) -> str | None:
     return page.locator("#text").text_content() if page.locator("#pane").is_visible() else None
 
 
-def middle(page: Page, selector: str, index: int = 0) -> tuple[float, float]:
-    box = page.locator(selector).nth(index).bounding_box()
+def middle(page: Page, selector: str) -> tuple[float, float]:
+    box = page.locator(selector).first.bounding_box()
     assert box
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2

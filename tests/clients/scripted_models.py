@@ -4,12 +4,12 @@ examples/scripted.
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock
 from typing import Any
+
+from local_server import Answer, LocalServer
 
 STORE = "memory_store"
 
@@ -74,14 +74,27 @@ WHOLE, PLAIN = "", "data"  # the whole answer; an event without a name
 Turn = str | Call | Callable[[Request], Call]
 
 
-class ScriptedModel:
+class ScriptedModel(LocalServer):
     """Answers each request that offers tools with the next turn, and any other, such as the one for
     a title, with a word. Past the last turn it says "Done."
     """
 
     def __init__(self, turns: list[Turn]) -> None:
         self.requests: list[Request] = []
-        self._turns, self._lock, self.url = iter(turns), threading.Lock(), ""
+        self._turns, self._lock = iter(turns), Lock()
+        super().__init__()
+
+    def respond(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        if method != "POST":
+            return 200, {}, b'{"data": [], "models": []}'
+        events = self.answer(target, json.loads(body or "{}"))
+        if events[0][0] == WHOLE:
+            return 200, {}, json.dumps(events[0][1]).encode()
+        text = ""
+        for name, data in events:
+            text += f"event: {name}\n" if name != PLAIN else ""
+            text += f"data: {json.dumps(data)}\n\n"
+        return 200, {"content-type": "text/event-stream"}, text.encode()
 
     def _turn(self, body: dict[str, Any]) -> tuple[str | Call, str | None]:
         """What is answered, and the namespace of the tool that it calls."""
@@ -187,41 +200,4 @@ def _contents(turn: str | Call, streams: bool) -> Events:
 _USED = {"input_tokens": 1, "output_tokens": 1}
 
 
-@contextmanager
-def serving(turns: list[Turn]) -> Iterator[ScriptedModel]:
-    """A model at an address of this machine."""
-    model = ScriptedModel(turns)
-
-    class Endpoint(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-        def do_HEAD(self) -> None:
-            self.send([(WHOLE, {})])
-
-        def do_GET(self) -> None:
-            self.send([(WHOLE, {"data": [], "models": []})])
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])) or "{}")
-            self.send(model.answer(self.path, body))
-
-        def send(self, events: Events) -> None:
-            whole = events[0][0] == WHOLE
-            self.send_response(200)
-            kind = "application/json" if whole else "text/event-stream"
-            self.send_header("content-type", kind)
-            self.end_headers()
-            for name, data in events:
-                form = "{data}" if whole else "data: {data}\n\n"
-                form = form if name in (WHOLE, PLAIN) else "event: {name}\n" + form
-                self.wfile.write(form.format(name=name, data=json.dumps(data)).encode())
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-    model.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield model
-    finally:
-        server.shutdown()
-        server.server_close()
+serving = ScriptedModel  # a model at an address of this machine, during a `with` block

@@ -55,13 +55,11 @@ class TestBeforeAPrompt:
 
     def test_a_statement_brings_the_reminder_and_no_question_or_task_does(self, root: Path) -> None:
         task = f"<task-notification><result>{RULE}</result></task-notification>"
+        skill = "/agent-memory:memory the state of the tests"
         with Raw(root) as server:
-            for prompt, reminded in (
-                *((RULE, True), ("Why is that so?", False), (task, False)),
-                ("/agent-memory:memory the state of the tests", False),
-            ):
+            for prompt in (RULE, "Why is that so?", task, skill):
                 told = str(server.hook("before_prompt", prompt=prompt, session="a"))
-                assert ("memory_store with `quote`" in told) is reminded
+                assert ("memory_store with `quote`" in told) is (prompt == RULE)
 
     async def test_what_a_page_said_is_not_told(self, root: Path) -> None:
         storage = MemoryStorage("sam", {"storage_root": str(root)})
@@ -82,8 +80,7 @@ CALLED = ("claudecode/toolUseId", "callId", "x-codex-turn-metadata")
 PROMPTS: list[tuple[dict[str, Any], bool]] = [
     ({"prompt": RULE}, True),
     ({"prompt": RULE, "source": "user"}, True),
-    ({"prompt": f"/remember {RULE}"}, True),
-    ({"prompt": f"/agent-memory:remember {RULE}"}, True),
+    *(({"prompt": f"/{name} {RULE}"}, True) for name in ("remember", "agent-memory:remember")),
     ({"prompt": RULE, "source": "schedule_wakeup"}, False),
     ({"prompt": f"{TASK}\n\n{RULE}"}, False),
     ({"prompt": f'See: <channel source="x">y</channel> {RULE}'}, False),

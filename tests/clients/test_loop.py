@@ -56,38 +56,31 @@ def test_a_line_that_is_wrong_is_answered_with_an_error_and_what_asks_nothing_is
             assert server.read()["result"] == {}, line
 
 
-def test_half_an_emoji_is_refused_in_words_and_nothing_is_stored(
-    root: Path, command: Command
-) -> None:
-    with Raw(root) as server:
+def test_half_an_emoji_is_refused_in_words_and_nothing_is_stored(command: Command) -> None:
+    with Raw(command.root) as server:
         for tool, argument in (("memory_store", "content"), ("memory_search", "query")):
             answer = server.call(tool, **{argument: "half \ud83d"})
             assert answer["isError"] and "half an emoji" in answer["content"][0]["text"]
-    assert not root.exists()
+    assert not command.root.exists()
 
 
-class TestWithoutAHandshake:
-    def test_each_call_says_the_version_and_what_the_client_can(self, root: Path) -> None:
-        with Raw(root, shakes=False) as server:
-            about = server.say("server/discover", _meta=MODERN)
-            assert about["supportedVersions"] == ["2026-07-28"] and about["instructions"]
-            tools = server.say("tools/list", _meta=MODERN)
-            assert len(tools["tools"]) == 2 and tools["resultType"] == "complete"
-            assert tools["_meta"][f"{KEY}serverInfo"]["name"] == "agent-memory"
-            stored = server.call("memory_store", content=CHOSEN, _meta=MODERN)
-            assert not stored["isError"] and stored["resultType"] == "complete"
-
-    def test_what_it_does_not_say_is_named(self, root: Path) -> None:
-        with Raw(root, shakes=False) as server:
-            server.say("server/discover", _meta=MODERN)
-            for meta, code in (
-                ({VERSION: "2026-07-28"}, -32602),
-                (MODERN | {VERSION: "2027-01-01"}, -32022),
-            ):
-                server.send("tools/list", _meta=meta)
-                assert server.read()["error"]["code"] == code
-            shaken = server.say("initialize", protocolVersion="2025-11-25", capabilities={})
-            assert shaken["protocolVersion"] == "2025-11-25"
+def test_without_a_handshake_each_call_says_the_version_and_what_it_does_not_say_is_named(
+    root: Path,
+) -> None:
+    with Raw(root, shakes=False) as server:
+        about = server.say("server/discover", _meta=MODERN)
+        assert about["supportedVersions"] == ["2026-07-28"] and about["instructions"]
+        tools = server.say("tools/list", _meta=MODERN)
+        assert len(tools["tools"]) == 2 and tools["resultType"] == "complete"
+        assert tools["_meta"][f"{KEY}serverInfo"]["name"] == "agent-memory"
+        stored = server.call("memory_store", content=CHOSEN, _meta=MODERN)
+        assert not stored["isError"] and stored["resultType"] == "complete"
+        another = MODERN | {VERSION: "2027-01-01"}
+        for meta, code in (({VERSION: "2026-07-28"}, -32602), (another, -32022)):
+            server.send("tools/list", _meta=meta)
+            assert server.read()["error"]["code"] == code
+        shaken = server.say("initialize", protocolVersion="2025-11-25", capabilities={})
+        assert shaken["protocolVersion"] == "2025-11-25"
 
 
 def test_all_that_was_called_is_answered_before_it_ends(root: Path, command: Command) -> None:

@@ -19,15 +19,13 @@ pytestmark = pytest.mark.timeout(180)  # processes start slowly on a busy machin
 
 
 class TestTheTools:
-    async def test_what_one_program_stores_another_finds(
-        self, root: Path, command: Command
-    ) -> None:
+    async def test_what_one_program_stores_another_finds(self, command: Command) -> None:
         key = "ghp_" + "a1B2" * 9  # credentials are masked
-        async with connected(started(root)) as claude:
+        async with connected(started(command.root)) as claude:
             stored = await claude.ask("memory_store", content=f"{CHOSEN} {key}", tags=["db"])
             seen = subprocess.check_output(["ps", "axeww"], text=True)
         assert "mcp --agent sam" in seen and "PostgreSQL for the users" not in seen
-        async with connected(started(root, "--read-only")) as codex:
+        async with connected(started(command.root, "--read-only")) as codex:
             assert [t.name for t in (await codex.client.list_tools()).tools] == ["memory_search"]
             assert "Nothing was stored" in await codex.refused("memory_store", content="More.")
             found = await codex.ask("memory_search", query="Which database did we pick?")
@@ -66,8 +64,6 @@ class TestTheTools:
             got = await memory.client.get_prompt("recall", {})
             assert "nothing in long-term memory" in getattr(got.messages[0].content, "text", "")
             assert "text, not int" in await memory.refused("memory_store", content=5)
-            assert "not missing" in await memory.refused("memory_search")
-            assert "10,000" in await memory.refused("memory_store", content="x" * 20_000)
             assert "limit" in await memory.refused("memory_search", query="x", limit="many")
             with pytest.raises(MCPError, match="The tools are: memory_store"):
                 await memory.call("memory_delete", id="mem-0123456789ab")

@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pytest
 from client_programs import PACKAGES
@@ -15,12 +14,6 @@ FOLDER = PLUGINS / "agent-memory"
 # Codex does not run a hook that names anything else.
 KNOWN = {"prompt", "session_id", "cwd"}
 OF_CLAUDE_CODE = {"source"}
-
-
-def hooks(file: Path) -> Iterator[dict[str, Any]]:
-    for groups in json.loads(file.read_text())["hooks"].values():
-        for group in groups:
-            yield from group["hooks"]
 
 
 @pytest.mark.parametrize("place", [REPOSITORY, PLUGINS], ids=["repository", "package"])
@@ -44,12 +37,13 @@ def test_a_hook_runs_the_one_command_or_a_tool_and_tells_what_every_client_knows
     files = [*PLUGINS.rglob("hooks/*.json")]
     assert len(files) == 3
     for file in files:
-        for hook in hooks(file):
+        known = KNOWN | (OF_CLAUDE_CODE if file.name == "hooks.json" else set())
+        groups = chain.from_iterable(json.loads(file.read_text())["hooks"].values())
+        for hook in chain.from_iterable(group["hooks"] for group in groups):
             if hook["type"] == "command":
                 assert hook["command"] == "agent-memory hook"  # trusted as it is, to the letter
             else:
                 assert hook["tool"] in ("before_prompt", "receipt")
-                known = KNOWN | (OF_CLAUDE_CODE if file.name == "hooks.json" else set())
                 assert set(re.findall(r"\$\{(\w+)\}", str(hook["input"]))) <= known
 
 

@@ -1,12 +1,11 @@
 """`setup`: every client on this machine gets the memory, nothing else changes, and all of it can be
 taken back.
 
-The clients are stand-ins: programs that keep their notes as the real ones do.
+The clients are stand-ins, which note how they were called.
 """
 
 import json
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,55 +16,9 @@ from command import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-# What all stand-ins do first: note how they were called.
-_BEGINNING = """#!/usr/bin/env python3
-import json, os, sys
-from pathlib import Path
-home, words = Path(os.environ["HOME"]), sys.argv[1:]
-with (home / "calls").open("a") as calls:
-    print("{name}", *words, file=calls)
-if (home / "broken").exists() and (home / "broken").read_text() == "{name}":
-    sys.exit("Error: the disk of {name} is on fire")
-"""
-# Claude Code, and Copilot CLI, which leaves a plugin that it no longer has as switched off.
-_JSON_NOTES = """
-file = home / ".{name}" / "settings.json"
-notes = json.loads(file.read_text()) if file.exists() else {{}}
-markets = notes.setdefault("extraKnownMarketplaces", {{}})
-plugins = notes.setdefault("enabledPlugins", {{}})
-if words[1:3] == ["marketplace", "add"]:
-    if "{name}" == "copilot" and "agent-memory" in markets:
-        sys.exit("already registered")
-    markets["agent-memory"] = {{"source": {{"source": "directory", "path": words[3]}}}}
-elif words[1:3] == ["marketplace", "remove"]:
-    del markets["agent-memory"]
-elif words[1] == "install":
-    plugins[words[2]] = True
-elif words[1] == "uninstall" and "{name}" == "claude":
-    del plugins[words[2]]
-elif words[1] == "uninstall":
-    plugins[words[2]] = False
-file.parent.mkdir(exist_ok=True)
-file.write_text(json.dumps(notes, indent=2))
-"""
-_CODEX = """
-file = home / ".codex" / "config.toml"
-text = file.read_text() if file.exists() else ""
-market = '\\n[marketplaces.agent-memory]\\nsource_type = "local"\\nsource = "%s"\\n'
-plugin = '\\n[plugins."agent-memory@agent-memory"]\\nenabled = true\\n'
-if words[1:3] == ["marketplace", "add"]:
-    if "[marketplaces.agent-memory]" in text:
-        sys.exit("already added from a different source; remove it before adding this source")
-    text += market % words[3]
-elif words[1:3] == ["marketplace", "remove"]:
-    start = text.index("\\n[marketplaces.agent-memory]")
-    text = text[:start] + "\\n".join(text[start:].split("\\n")[4:])
-elif words[1] == "add":
-    text = text.replace(plugin, "") + plugin
-elif words[1] == "remove":
-    text = text.replace(plugin, "")
-file.parent.mkdir(exist_ok=True)
-file.write_text(text)
+STAND_IN = """#!/bin/sh
+echo {name} "$@" >> "$HOME/calls"
+[ ! -e "$HOME/broken-{name}" ] || {{ echo "the disk of {name} is on fire" >&2; exit 1; }}
 """
 PLUGIN = "agent-memory@agent-memory"
 
@@ -78,10 +31,8 @@ class Machine:
 
     def install(self, name: str) -> None:
         """Put a client on the PATH."""
-        notes = {"codex": _CODEX, "claude": _JSON_NOTES, "copilot": _JSON_NOTES}.get(name, "")
-        notes = notes.format(name=name) if notes is _JSON_NOTES else notes
         program = self.bin / name
-        program.write_text(_BEGINNING.format(name=name) + notes)
+        program.write_text(STAND_IN.format(name=name))
         program.chmod(0o755)
 
     def write(self, file: str, text: str) -> Path:
@@ -90,12 +41,23 @@ class Machine:
         path.write_bytes(text.encode())
         return path
 
+    def note(self, name: str, kind: str, place: object) -> None:
+        """Let a client note that it has our plugin from this place."""
+        if name == "codex":
+            market = f'[marketplaces.agent-memory]\nsource = "{place}"\n'
+            plugin = f'[plugins."{PLUGIN}"]\nenabled = true\n'
+            self.write(".codex/config.toml", market + plugin)
+        else:
+            market = {"agent-memory": {"source": {kind: str(place)}}}
+            notes = {"extraKnownMarketplaces": market, "enabledPlugins": {PLUGIN: True}}
+            self.write(f".{name}/settings.json", json.dumps(notes))
+
     def calls(self) -> list[str]:
         """What was run since the last look."""
         file = self.home / "calls"
         lines = file.read_text().splitlines() if file.exists() else []
         file.unlink(missing_ok=True)
-        return [line.removeprefix("agent-memory ") for line in lines]
+        return lines
 
     def files(self) -> dict[str, bytes]:
         """Every file, and what is in it."""
@@ -111,9 +73,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """Without any client. The command is a link, as `uv tool install` makes it."""
     made = Machine(tmp_path / "home", tmp_path / "bin")
     made.bin.mkdir()
-    programs = {"agent-memory": "/bin/true", "python3": sys.executable, "env": "/usr/bin/env"}
-    for name, target in programs.items():
-        (made.bin / name).symlink_to(target)
+    (made.bin / "agent-memory").symlink_to("/bin/true")
     monkeypatch.setenv("PATH", str(made.bin))
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -125,9 +85,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 EVERYONE = ("claude", "codex", "copilot", "gemini", "code", "cursor")
 # As people and programs have them: indents, line ends, somebody else's servers.
 THEIRS = {
-    ".claude/settings.json": '{\n    "theme": "dark",\n    "list": [1, 2]\n}',
-    ".codex/config.toml": '# mine\nmodel = "x"   # why\n',
-    ".copilot/settings.json": '{"theme": "dark"}\n',
     ".gemini/settings.json": '{\n\t"hooks": {\n\t\t"SessionStart": [\n\t\t\t1\n\t\t]\n\t}\n}\n',
     ".config/Code/User/mcp.json": (
         '{\n  "servers": {\n    "x": {\n      "url": "http://x"\n    }\n  }\n}\n'
@@ -147,50 +104,37 @@ def everyone(machine: Machine) -> Machine:
     return machine
 
 
-ADD = f"plugin marketplace add {{}}|plugin {{}} {PLUGIN}"
+# How a client with plugins installs one and removes it, and what we call the client.
 STEPS = {
-    "claude": ("install", "Claude Code"),
-    "codex": ("add", "Codex"),
-    "copilot": ("install", "Copilot CLI"),
+    "claude": ("install", "uninstall", "Claude Code"),
+    "codex": ("add", "remove", "Codex"),
+    "copilot": ("install", "uninstall", "Copilot CLI"),
 }
 
 
 @pytest.mark.parametrize("name", STEPS)
 def test_a_client_with_plugins_takes_ours_by_its_own_commands(machine: Machine, name: str) -> None:
-    install, title = STEPS[name]
+    install, uninstall, title = STEPS[name]
     machine.install(name)
     shown = invoke("setup", "--yes").output
-    steps = [
-        f"{name} plugin marketplace add {clients.PLUGINS}",
-        f"{name} plugin {install} {PLUGIN}",
-    ]
-    assert machine.calls() == steps and all(step in shown for step in steps)
+    add, remove = (
+        f"{name} plugin marketplace {step}"
+        for step in (f"add {clients.PLUGINS}", "remove agent-memory")
+    )
+    installs = f"{name} plugin {install} {PLUGIN}"
+    assert machine.calls() == [add, installs] and add in shown and installs in shown
     assert f"✓ {title}: set up" in shown
     assert ('at "Hooks need review" choose 2' in shown) == (name == "codex")
+    for place in (("path", "/another/installation"), ("repo", "someone/agent-memory")):
+        machine.note(name, *place)
+        invoke("setup", "--yes")
+        assert machine.calls() == [remove, add, installs]
+    machine.note(name, "path", clients.PLUGINS)
     invoke("setup", "--yes")  # again, after an update
-    again = [steps[1], *([f"claude plugin update {PLUGIN}"] if name == "claude" else [])]
-    assert machine.calls() == again
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_a_plugin_from_another_installation_or_an_address_is_replaced(
-    everyone: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
-) -> None:
-    invoke("setup", name, "--yes")
-    everyone.calls()
-    newer = tmp_path / "newer"
-    monkeypatch.setattr(clients, "PLUGINS", newer)
-    invoke("setup", name, "--yes")
-    moved = [
-        f"{name} plugin marketplace {step}" for step in ("remove agent-memory", f"add {newer}")
-    ]
-    assert everyone.calls()[:2] == moved
-    if name != "codex":
-        market = {"agent-memory": {"source": {"source": "github", "repo": "someone/agent-memory"}}}
-        notes = {"extraKnownMarketplaces": market, "enabledPlugins": {PLUGIN: True}}
-        everyone.write(f".{name}/settings.json", json.dumps(notes))
-        invoke("setup", name, "--yes")
-        assert everyone.calls()[:2] == moved
+    updates = [f"claude plugin update {PLUGIN}"] if name == "claude" else []
+    assert machine.calls() == [installs, *updates]
+    invoke("setup", "--undo", "--yes")
+    assert machine.calls() == [f"{name} plugin {uninstall} {PLUGIN}", remove]
 
 
 def test_what_clients_without_plugins_get(everyone: Machine) -> None:
@@ -243,20 +187,12 @@ def test_undo_takes_back_all_and_nothing_else(everyone: Machine) -> None:
     assert everyone.files() == before and everyone.calls() == []
     invoke("setup", "--yes")
     everyone.calls()
-    assert {file for file in THEIRS if everyone.files()[file] != before[file]} == THEIRS.keys()
     mine = everyone.json(".cursor/mcp.json") | {"meanwhile": [False, {}]}
     everyone.write(".cursor/mcp.json", json.dumps(mine))
     shown = invoke("setup", "--undo", "--yes").output
-    everyone.calls()
     assert "The memories are untouched." in shown
     left = everyone.files()
     assert json.loads(left.pop(".cursor/mcp.json")) == {"theirs": 1, "meanwhile": [False, {}]}
-    for name in ("claude", "copilot"):
-        theirs = json.loads(THEIRS[f".{name}/settings.json"])
-        notes = json.loads(left.pop(f".{name}/settings.json"))
-        assert theirs.items() <= notes.items() <= (theirs | notes).items()
-        assert not any(notes["extraKnownMarketplaces"].values())
-        assert not any(notes["enabledPlugins"].values())
     assert left.items() <= before.items()
     everyone.write(".copilot/settings.json", json.dumps({"enabledPlugins": {PLUGIN: False}}))
     everyone.write(".gemini/settings.json", "{} // mine")
@@ -315,13 +251,13 @@ def test_a_key_beside_what_is_added_is_not_shown(everyone: Machine) -> None:
 
 
 def test_a_client_that_fails_keeps_no_other_from_being_set_up(everyone: Machine) -> None:
-    everyone.write("broken", "claude")
+    broken = everyone.write("broken-claude", "")
     everyone.write(".codex/config.toml", "model = ")
     shown = invoke("setup", "--yes", code=1).output
     assert "✗ Claude Code" in shown and "the disk of claude is on fire" in shown
     assert "Codex stays as it is" in shown and "✓ Cursor: set up" in shown
     assert (everyone.home / ".codex/config.toml").read_text() == "model = "
-    (everyone.home / "broken").unlink()
+    broken.unlink()
     assert "✓ Claude Code: set up" in invoke("setup", "claude", "--yes").output
 
 

@@ -78,12 +78,11 @@ def test_a_rule_is_pinned_and_unpinned(command: Command) -> None:
     assert ", pinned\n" in said.stdout and pinned["content"] == "Never deploy at night."
 
 
-def test_rules_beyond_what_recall_shows_are_named(command: Command, tmp_path: Path) -> None:
+def test_rules_beyond_what_recall_shows_are_named(command: Command) -> None:
     first = stored(command, "The first rule, which is the oldest of all of them.")
     assert not command.run("pin", first).stderr
-    file = tmp_path / "rules.txt"
-    file.write_text("\n".join(f"Rule {i} says what to do in case number {i}." for i in range(80)))
-    command.run("import", str(file), "--pin")
+    rules = "\n".join(f"Rule {i} says what to do in case number {i}." for i in range(80))
+    command.run("import", "-", "--pin", input=rules)
     assert len(command.json("list", "--pinned", "--all")) == 81
     told = command.run("pin", first).stderr
     assert "Recall shows about 1,000 tokens" in told and first in told
@@ -91,9 +90,7 @@ def test_rules_beyond_what_recall_shows_are_named(command: Command, tmp_path: Pa
 
 def test_memories_of_a_time(command: Command, tmp_path: Path) -> None:
     lines = [{"content": OLD, "timestamp": "2026-03-05T12:00:00Z"}, {"content": NEW}]
-    file = tmp_path / "notes.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    command.run("import", str(file))
+    command.run("import", "-", input="\n".join(map(json.dumps, lines)))
     march = ("--since", "2026-03-01", "--until", "2026-03-31")
     assert [each["content"] for each in command.json("list", *march)] == [OLD]
     assert [each["content"] for each in command.json("search", "staging", *march)] == [OLD]

@@ -14,31 +14,28 @@ from agent_memory.foreign.markdown import blocks
 from command import Command
 
 SAID = "We decided to use PostgreSQL for the users table."
+PROFILE = (
+    "---\nname: profile\ndescription: Who Sam is\n---\n\n"
+    "_Where_\n\n- [stated] Lives in Bonn.\n- [inferred] Has a dog.\n- Plays chess."
+)
+SAVED = {
+    "conversations_memory": "**Work**\n\nSam builds a shop.\n\nSam likes tabs.\n\n**Bye**",
+    "project_memories": {"p-1": "The shop is written in Go."},
+    "memory_files": [
+        {"path": "/profile.md", "content": PROFILE, "updated_at": "2026-09-03T00:00:00Z"}
+    ],
+}
+PROJECT = {
+    "uuid": "p-1",
+    "name": "Shop",
+    "prompt_template": "Answer briefly.",
+    "docs": [{"filename": "spec.md", "content": "A page"}],
+    "updated_at": "2025-02-02T00:00:00Z",
+}
 CLAUDE = {
     "conversations.json": [{"name": "Databases", "chat_messages": [{"text": SAID}]}],
-    "memories/1.json": [
-        {
-            "conversations_memory": "**Work**\n\nSam builds a shop.\n\nSam likes tabs.\n\n**Bye**",
-            "project_memories": {"p-1": "The shop is written in Go."},
-            "memory_files": [
-                {
-                    "path": "/profile.md",
-                    "content": "---\nname: profile\ndescription: Who Sam is\n---\n\n"
-                    "_Where_\n\n- [stated] Lives in Bonn.\n- [inferred] Has a dog.\n- Plays chess.",
-                    "updated_at": "2026-09-03T00:00:00Z",
-                }
-            ],
-        }
-    ],
-    "projects/p-1.json": [
-        {
-            "uuid": "p-1",
-            "name": "Shop",
-            "prompt_template": "Answer briefly.",
-            "docs": [{"filename": "spec.md", "content": "A page"}],
-            "updated_at": "2025-02-02T00:00:00Z",
-        }
-    ],
+    "memories/1.json": [SAVED],
+    "projects/p-1.json": [PROJECT],
 }
 
 
@@ -95,6 +92,7 @@ make all
 
 @docs/more.md
 """
+RELEASE = "- Set the version.\n- Run all of it:\n```bash\n# everything\n\nmake all\n```"
 CLAUDE_CODE = {
     "MEMORY.md": "- [Tests](tests.md) — how they run\n- The repository is a monorepo.\n",
     "tests.md": "---\nname: tests\ndescription: How tests run\nmetadata:\n  type: feedback\n---\n"
@@ -123,16 +121,20 @@ GRAPH = {
 
 GRAPHS = ["Sam: Speaks Polish", "Sam: Works at Acme", "Sam works at Acme"]
 
+
+def by(speaker: str | None, texts: str) -> dict[str, str | None]:
+    """Texts, with a | between them, and who said them."""
+    return dict.fromkeys(texts.split("|"), speaker)
+
+
 # Of each form: the files, the texts that they hold, who said them, and what is shown before.
 FORMS: dict[str, tuple[dict[str, Any], dict[str, str | None], list[str]]] = {
     "from-claude": (
         CLAUDE,
-        dict.fromkeys(
-            ["Work: Sam builds a shop.", "Work: Sam likes tabs.", "Work: **Bye**"], "agent"
-        )
-        | dict.fromkeys(["Where: Has a dog.", "Where: Plays chess."], "agent")
-        | {"Where: Lives in Bonn.": "user"}
-        | {"The shop is written in Go.": "agent", "Shop: Answer briefly.": None},
+        by("agent", "Work: Sam builds a shop.|Work: Sam likes tabs.|Work: **Bye**")
+        | by("agent", "Where: Has a dog.|Where: Plays chess.|The shop is written in Go.")
+        | by("user", "Where: Lives in Bonn.")
+        | by(None, "Shop: Answer briefly."),
         [
             "memories saved by Claude: 7, in memories/1.json",
             "instructions for Claude: 1, in projects/p-1.json",
@@ -140,8 +142,8 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, str | None], list[str]]] = {
     ),
     "from-chatgpt": (
         CHATGPT,
-        {"Sam's team uses PostgreSQL.": "agent", "I teach chemistry.": None, "Sam": None}
-        | {"I teach.": None, "Be brief.": None},
+        by("agent", "Sam's team uses PostgreSQL.")
+        | by(None, "I teach chemistry.|Sam|I teach.|Be brief."),
         [
             "memories saved by ChatGPT: 1, in conversations.json",
             "instructions for ChatGPT: 4, in conversations.json",
@@ -149,34 +151,21 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, str | None], list[str]]] = {
     ),
     "from-rules": (
         {"CLAUDE.md": RULES, "README.md": "# Shop"},
-        dict.fromkeys(
-            [
-                "Run the tests before a commit.",
-                "Style: Two spaces, never tabs.",
-                "Style: Names say what a thing is,\n  not how it is made.",
-                "Style: Before a release:\n- Set the version.\n- Run all of it:\n```bash\n"
-                "# everything\n\nmake all\n```",
-                "Style: 1. Build it.\n2. Ship it.",
-            ]
-        ),
+        by(None, "Run the tests before a commit.|Style: Two spaces, never tabs.")
+        | by(None, "Style: Names say what a thing is,\n  not how it is made.")
+        | by(None, f"Style: Before a release:\n{RELEASE}|Style: 1. Build it.\n2. Ship it."),
         ["rules: 5, in CLAUDE.md"],
     ),
     "from-notes": (
         CLAUDE_CODE,
-        dict.fromkeys(
-            [
-                "The repository is a monorepo.",
-                "How tests run\nUse real databases.\n\n**Why:** mocks hid a bug.",
-                "Build: It takes [an hour](why.md).",
-                "Build: It is hot.",
-            ],
-            "agent",
-        ),
+        by("agent", "How tests run\nUse real databases.\n\n**Why:** mocks hid a bug.")
+        | by("agent", "Build: It takes [an hour](why.md).|Build: It is hot.")
+        | by("agent", "The repository is a monorepo."),
         ["notes: 4, in MEMORY.md, build.md, tests.md"],
     ),
     "from-mem0": (
         MEM0,
-        {"Likes to play cricket on weekends": "agent", "Speaks Polish": "agent"},
+        by("agent", "Likes to play cricket on weekends|Speaks Polish"),
         ["memories of mem0: 2, in mem0.json"],
     ),
     "from-mcp-memory": (

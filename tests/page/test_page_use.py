@@ -16,16 +16,15 @@ from page_in_browser import (
     Look,
     bars,
     clear_points,
-    colour,
     ids,
     listed,
     middle,
     opened,
     points,
+    press,
     reached,
     remember,
     ringed,
-    shows,
     spiral,
 )
 from playwright.sync_api import Page, expect
@@ -81,17 +80,6 @@ def test_tags_filter_and_the_filter_is_cleared(look: Look) -> None:
     expect(page.locator("#words")).to_have_value("")
 
 
-def test_many_tags_are_folded(look: Look) -> None:
-    page = look(remember(*[(f"text {n}", [f"a tag {n}"]) for n in range(100)], apart=timedelta(1)))
-    assert 1 < page.locator("#chips .chip").count() < 20
-    page.click("#all-chips")
-    assert page.locator("#chips .chip").count() == 100
-    expect(page.locator("#all-chips")).to_be_focused()
-    page.locator("#chips .chip", has_text="a tag 77").click()
-    page.click("#all-chips")
-    expect(page.locator("#chips .chip[aria-pressed=true]")).to_be_visible()
-
-
 def test_a_period_filters(look: Look) -> None:
     page = look(TEAM)
     page.mouse.click(*middle(page, "#time .bar"))
@@ -116,10 +104,7 @@ def test_a_period_filters(look: Look) -> None:
 
 @pytest.mark.parametrize(
     ("count", "days", "unit"),
-    [
-        *((3, 1, "day"), (20, 1.25, "day"), (40, 9, "week"), (25, 30, "month"), (40, 60, "month")),
-        *((40, 500, "year"), (20, 1000, "year")),
-    ],
+    [(20, 1.25, "day"), (40, 9, "week"), (25, 30, "month"), (40, 60, "month"), (40, 500, "year")],
 )
 def test_bins_follow_the_span_and_their_labels_do_not_touch(
     look: Look, count: int, days: float, unit: str
@@ -155,7 +140,7 @@ def test_opening_from_the_list(look: Look) -> None:
     page.click("#copy")
     expect(page.locator("#copy")).to_have_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()") == "mem-000000000000"
-    page.keyboard.press("Escape")
+    press(page, "Escape")
     assert opened(page) is None and ringed(page) == []
     expect(page.locator(".entry >> nth=0")).to_be_focused()
     page.click(".entry >> nth=2")
@@ -246,172 +231,108 @@ def spoken(page: Page) -> str:
     return str(page.locator("#spoken").text_content())
 
 
-def test_tab_reaches_each_part_once(look: Look) -> None:
+def test_tab_reaches_each_part_once_and_each_has_a_name(look: Look) -> None:
     page = look(TEAM)
     stops = []
     for _ in range(8):
-        page.keyboard.press("Tab")
+        press(page, "Tab")
         stops.append(page.evaluate(FOCUSED))
         style = page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
         assert style == "solid", stops  # it is seen where the focus is
     zoom = ["zoom-in", "zoom-out", "zoom-all"]
     assert stops == ["words", "chip", *zoom, "map", "time", "entry"]
-
-
-def test_the_parts_have_names(look: Look) -> None:
-    page = look(TEAM)
-    expect(page.locator("#words")).to_have_accessible_name("Search in texts and tags")
-    expect(page.locator("#chips")).to_have_accessible_name("Filter by tag")
-    expect(page.locator("#map")).to_have_accessible_name(re.compile("similar meaning"))
+    for part, name in {
+        "#words": "Search in texts and tags",
+        "#chips": "Filter by tag",
+        "#map": "similar meaning",
+        "#time": "Period to show",
+        "#list-card": "6 memories",
+        ".entry >> nth=3": "^Anna.*2026.*people",
+    }.items():
+        expect(page.locator(part)).to_have_accessible_name(re.compile(name))
     expect(page.locator("#map")).to_have_accessible_description(re.compile("Arrow keys"))
-    expect(page.locator("#time")).to_have_role("slider")
-    expect(page.locator("#time")).to_have_accessible_name("Period to show")
     expect(page.locator("#time")).to_have_accessible_description(re.compile("arrow"))
-    expect(page.locator("#list-card")).to_have_accessible_name("6 memories")
-    expect(page.locator(".entry").nth(3)).to_have_accessible_name(re.compile("^Anna.*2026.*people"))
-
-
-def test_search_and_tags_by_keyboard(look: Look) -> None:
-    page = look(TEAM, anchor="#mem-000000000002")
-    tag = page.locator("#tags .chip", has_text="backup")  # of the opened memory
-    tag.focus()
-    page.keyboard.press("Space")
-    assert listed(page) == ids(2)
-    expect(tag).to_have_attribute("aria-pressed", "true")
-    expect(tag).to_be_focused()
-    page.keyboard.press("Space")
-    page.click("#close")
-    page.keyboard.press("/")
-    page.keyboard.type("anna/")
-    expect(page.locator("#words")).to_have_value("anna/")
-    page.keyboard.press("Escape")
-    expect(page.locator("#words")).to_have_value("")
-    assert len(listed(page)) == 6
-    chips = page.locator("#chips .chip")
-    chips.first.focus()
-    page.keyboard.press("ArrowRight")
-    expect(chips.nth(1)).to_be_focused()
-    page.keyboard.press("Space")
-    expect(chips.nth(1)).to_have_attribute("aria-pressed", "true")
-    expect(chips.nth(1)).to_be_focused()
-    assert len(listed(page)) == 1
-    page.keyboard.press("Home")
-    expect(chips.first).to_be_focused()
+    expect(page.locator("#time")).to_have_role("slider")
 
 
 def test_the_map_goes_to_the_nearest_in_that_direction(look: Look) -> None:
     page = look(TEAM, CROSS)
-    page.keyboard.press("Tab")
+    press(page, "Tab")
     page.focus("#map")
     assert reached(page) == ids(0)
-    for key, at in [
-        ("ArrowUp", 1),
-        ("ArrowDown", 0),
-        ("ArrowRight", 2),
-        ("ArrowRight", 5),  # far, but there
-        ("ArrowRight", 5),  # nothing is beyond it
-        ("ArrowLeft", 2),
-        ("ArrowDown", 3),
-        ("ArrowLeft", 4),
-        ("Home", 0),
-        ("PageDown", 1),  # the one stored before it
-        ("PageUp", 0),
-        ("End", 5),
-    ]:
-        page.keyboard.press(key)
+    across = [("ArrowUp", 1), ("ArrowDown", 0), ("ArrowRight", 2)]
+    far = [("ArrowRight", 5), ("ArrowRight", 5), ("ArrowLeft", 2)]  # nothing is beyond it
+    round_it = [("ArrowDown", 3), ("ArrowLeft", 4)]
+    by_time = [("Home", 0), ("PageDown", 1), ("PageUp", 0), ("End", 5)]
+    for key, at in [*across, *far, *round_it, *by_time]:
+        press(page, key)
         assert reached(page) == ids(at), key
         assert TEAM[at].content in spoken(page) and f"{at + 1} of 6" in spoken(page)
         expect(page.locator("#tip .tip-text")).to_have_text(TEAM[at].content)
     expect(page.locator("#map")).to_be_focused()
+    box = page.locator("#map").bounding_box()
+    press(page, *"++++")
+    assert box and points(page)[0].x < box["x"]
+    press(page, "Home")  # what the keys reach is in sight
+    assert box["x"] < points(page)[0].x < box["x"] + box["width"]
+    press(page, "0")
+    assert all(box["x"] < point.x < box["x"] + box["width"] for point in points(page))
 
 
 def test_enter_opens_a_point_and_escape_closes_it(look: Look) -> None:
     page = look(TEAM, CROSS)
     page.focus("#map")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Enter")
+    press(page, "ArrowRight", "Enter")
     assert opened(page) == TEAM[2].content and ringed(page) == ids(2)
     assert "Opened" in spoken(page) and "Tags: database, backup" in spoken(page)
-    page.keyboard.press("ArrowLeft")  # the next can be looked for at once
+    press(page, "ArrowLeft")  # the next can be looked for at once
     assert reached(page) == ids(0) and opened(page) == TEAM[2].content
-    page.keyboard.press("Escape")
+    press(page, "Escape")
     assert opened(page) is None
     expect(page.locator("#map")).to_be_focused()
-    page.locator(".entry").nth(4).focus()
-    page.keyboard.press("Enter")
-    page.focus("#map")
-    assert reached(page) == ids(4)  # it goes on from what was opened elsewhere
-    page.keyboard.press("Escape")
     page.fill("#words", "postgresql")  # the others are skipped
     page.focus("#map")
-    page.keyboard.press("Home")
-    for key, at in [("ArrowUp", 0), ("ArrowRight", 2), ("ArrowRight", 2), ("ArrowLeft", 0)]:
-        page.keyboard.press(key)
-        assert reached(page) == ids(at)
+    press(page, "Home", "ArrowUp", "ArrowRight", "ArrowRight")
+    assert reached(page) == ids(2)
     page.fill("#words", "no such thing")
     page.focus("#map")
-    for key in ("ArrowUp", "PageDown", "Home", "Enter"):
-        page.keyboard.press(key)
+    press(page, "ArrowUp", "PageDown", "Home", "Enter")
     assert opened(page) is None
 
 
-def test_the_point_that_the_keys_reach_is_in_sight(look: Look) -> None:
-    page = look(TEAM, CROSS)
-    page.focus("#map")
-    for _ in range(4):
-        page.keyboard.press("+")
-    box = page.locator("#map").bounding_box()
-    assert box and not points(page)[5].x < box["x"] + box["width"]
-    page.keyboard.press("End")
-    point = points(page)[5]
-    assert box["x"] < point.x < box["x"] + box["width"]
-    assert shows(point.keyboard_ring, colour(page, "--accent"))
-    page.keyboard.press("0")
-    assert all(box["x"] < point.x < box["x"] + box["width"] for point in points(page))
-
-
-def test_the_list_by_keyboard(look: Look) -> None:
-    page = look(remember(*[f"text {n}" for n in range(150)], apart=timedelta(hours=1)))
+def test_search_tags_list_and_period_by_keyboard(look: Look) -> None:
+    page = look(TEAM)
+    press(page, "/")
+    page.keyboard.type("anna/")
+    expect(page.locator("#words")).to_have_value("anna/")
+    press(page, "Escape")
+    expect(page.locator("#words")).to_have_value("")
+    chips = page.locator("#chips .chip")
+    chips.first.focus()
+    press(page, "ArrowRight", "Space")
+    expect(chips.nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(chips.nth(1)).to_be_focused()
+    assert len(listed(page)) == 1
+    press(page, "Space")
     entries = page.locator(".entry")
     entries.nth(2).focus()
-    page.keyboard.press("Enter")
-    page.focus("#near a")
-    page.keyboard.press("Enter")  # a neighbour, in place of it
-    expect(page.locator("#pane")).to_be_focused()
-    assert opened(page) != "text 2"
-    page.keyboard.press("Escape")
-    assert opened(page) is None
-    expect(entries.nth(2)).to_be_focused()  # the focus returns
-    for key, at in [("ArrowUp", 1), ("ArrowDown", 2), ("ArrowUp", 1), ("End", 99)]:
-        page.keyboard.press(key)
-        expect(entries.nth(at)).to_be_focused()
-    page.keyboard.press("ArrowDown")  # past the end: more of them
-    expect(entries.nth(100)).to_be_focused()
-    page.keyboard.press("Enter")
-    assert opened(page) == "text 100"
-    assert len(listed(page)) == 150
-    expect(page.locator("#more")).to_be_hidden()
-
-
-def test_a_period_by_keyboard(look: Look) -> None:
-    page = look(TEAM)
+    press(page, "ArrowUp", "Enter")
+    assert opened(page) == TEAM[1].content
+    press(page, "Escape")
+    assert opened(page) is None and len(listed(page)) == 6
+    expect(entries.nth(1)).to_be_focused()  # the focus returns
     page.focus("#time")
-    page.keyboard.press("ArrowRight")
+    press(page, "ArrowRight")
     assert listed(page) == ids(5)  # the first week
-    expect(page.locator("#time")).to_have_attribute(
-        "aria-valuetext", re.compile("20 Apr 2026.*: 1 memory")
-    )
-    page.keyboard.press("ArrowRight")  # over a week with none
+    told = re.compile("20 Apr 2026.*: 1 memory")
+    expect(page.locator("#time")).to_have_attribute("aria-valuetext", told)
+    press(page, "ArrowRight")  # over a week with none
     assert listed(page) == ids(4)
-    page.keyboard.press("Shift+ArrowRight")
-    page.keyboard.press("Shift+ArrowLeft")
+    press(page, "Shift+ArrowRight", "Shift+ArrowLeft")
     assert listed(page) == ids(3, 4, 5)
-    page.keyboard.press("Enter")
+    press(page, "Enter")
     assert opened(page) == TEAM[3].content
-    page.keyboard.press("Escape")
+    press(page, "Escape")
     assert opened(page) is None and len(listed(page)) == 3
-    page.keyboard.press("Escape")
+    press(page, "Escape")
     assert len(listed(page)) == 6
-    page.keyboard.press("End")
-    assert listed(page) == ids(0)
-    expect(page.locator("#time")).to_be_focused()
