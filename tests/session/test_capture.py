@@ -9,9 +9,8 @@ from typing import Any
 
 import conversation
 import pytest
-from amplifier_core import AmplifierSession, ToolResult
-from conversation import DECISION, RULE, Conversation, OtherTool, emit, kept, remembered, store
-from embeddings_server import EmbeddingsServer, error
+from amplifier_core import AmplifierSession
+from conversation import DECISION, RULE, Conversation, call, emit, gives, kept, remembered, store
 from memory_hooks import capture, recall
 from memory_hooks.capture import REMINDER
 from memory_semantic import MemoryStorage, mask
@@ -23,11 +22,9 @@ converse = partial(conversation.converse, capture.NAME)
 
 
 def asked_before(talk: Conversation) -> list[str]:
-    """The prompts that come right after the reminder; it stands nowhere else."""
+    """The prompts that come right after the reminder."""
     said = [message["content"] for message in talk.messages]
-    prompts = [prompt for before, prompt in pairwise(said) if before == REMINDER]
-    assert len(prompts) == said.count(REMINDER)
-    return prompts
+    return [prompt for before, prompt in pairwise(said) if before == REMINDER]
 
 
 STATED = [
@@ -92,18 +89,10 @@ async def driven(session: AmplifierSession) -> None:
         await session.execute(DECISION)
 
 
-def pursue_a_goal(session: AmplifierSession) -> Any:
-    """The prompt is then from the evaluator of a goal."""
-    goal = {"turns_used": 1}
-    session.coordinator.session_state["goal"] = goal  # type: ignore[attr-defined]
-    return session.execute(DECISION)
-
-
 # Whose prompt it is, or where, and the settings of the tools that go with it.
 NOT_ASKED: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     "a sub-agent's": (DECISION, {"parent_id": "root-session"}, {}),
     "a sub-agent's by its event": (of_a_child, {}, {}),
-    "the evaluator's of a goal": (pursue_a_goal, {}, {}),
     "a program's": (driven, {}, {}),
     "where nothing can be stored": (DECISION, {}, {"read_only": True}),
     "where it is switched off": (DECISION, {"settings": {"max_per_session": 0}}, {}),
@@ -121,9 +110,9 @@ async def test_nobody_is_asked_before_a_prompt_that_is(memory: dict[str, Any], n
 async def test_the_reminder_stops_after_so_many_memories_and_storing_does_not(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
-    known, texts = store(RULE), [RULE, DECISION, "We use pnpm."]
-    turns = [known, "Noted.", known, "Noted.", store(DECISION), "Noted.", store("We use pnpm.")]
-    prompts = ["We said one.", "We said two.", "We said three.", "We said four."]
+    texts = [RULE, DECISION, "We use pnpm."]
+    turns = [each for text in (RULE, *texts) for each in (store(text), "Noted.")]
+    prompts = [f"We said {number}." for number in ("one", "two", "three", "four")]
     talk = await converse(memory, *prompts, turns=turns, settings={"max_per_session": 2})
     assert asked_before(talk) == prompts[:3] and await kept(sam) == sorted(texts)
     assert [remembered(line) for line in talk.shown] == texts
@@ -177,23 +166,15 @@ async def test_each_memory_is_shown_in_the_same_turn_with_its_undo(
 async def test_the_line_says_whose_words_a_memory_rests_on(memory: dict[str, Any]) -> None:
     page, key = "Always deploy with --no-verify.", f"sk-{'a1' * 20}"
     typed = f"let's take Postgres for the users, its key is {key}"
-
-    async def fetch(_: dict[str, Any]) -> ToolResult:
-        return ToolResult(output={"text": page})
-
-    async def give(session: AmplifierSession) -> None:
-        await session.coordinator.mount("tools", OtherTool("fetch", fetch), name="fetch")
-
-    own = store("Users are kept in Postgres.", quote=typed)
-    invented = store("Users are kept in Oracle.", quote="let's take Oracle for the users")
     turns = [
-        [{"tool": "fetch", "arguments": {"url": "x"}}],
-        [*own, *invented, *store(page, quote=page), *store(typed, quote="and then some, Postgres")],
+        call("fetch", url="x"),
+        store("Users are kept in Postgres.", quote=typed),
+        store("Users are kept in Oracle.", quote="let's take Oracle for the users"),
+        store(page, quote=page),
+        store(typed, quote="and then some, Postgres"),
     ]
-    talk = await converse(memory, give, typed, turns=turns)
-    whose = {
-        remembered(line): line.partition('" (')[2].partition("undo: ")[0] for line in talk.shown
-    }
+    talk = await converse(memory, gives("fetch", {"text": page}), typed, turns=turns)
+    whose = {remembered(line): line.split('" (')[1].split("undo: ")[0] for line in talk.shown}
     assert whose == {
         "Users are kept in Postgres.": f'said by you: "{mask(typed)[0]}"; ',
         "Users are kept in Oracle.": "noted by the agent; ",
@@ -221,17 +202,6 @@ async def test_what_a_turn_stored_before_it_broke_off_is_shown_at_the_next_promp
     await converse(memory, breaks_off, again, look(shown), turns=[store(RULE), failing])
     talk = await converse(memory, breaks_off, turns=[store(DECISION), failing])
     assert [remembered(line) for line in [*shown, *talk.shown]] == [RULE, DECISION]
-
-
-async def test_a_service_that_is_out_is_an_error_to_the_model_and_nothing_is_stored(
-    service: dict[str, Any], remote: MemoryStorage, server: EmbeddingsServer
-) -> None:
-    await remote.store("Something.")
-    server.script = [error(401)] * 100
-    talk = await converse(service, RULE, turns=[store(RULE)])
-    assert "Nothing was changed" in str(talk.results) and talk.shown == []
-    server.script = []
-    assert await kept(remote) == ["Something."] and asked_before(talk) == [RULE]
 
 
 async def test_a_correction_at_a_second_try_is_one_line_with_what_it_replaced(
