@@ -22,8 +22,8 @@ from amplifier_core import AmplifierSession, ToolResult
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
 from command import EXECUTABLE, settings
-from conftest import MakeStorage, MakeTools
-from conversation import OtherTool, converse
+from conftest import MakeTools
+from conversation import OtherTool, call, chat, search, store
 from memory_hooks import capture
 from memory_semantic import MemoryStorage, estimate_tokens
 from scripted import LOOPS, MEMORY_MODULE, REPOSITORY, scripted_session
@@ -54,22 +54,13 @@ def prompt(skill: str, typed: str) -> str:
     )
 
 
-def call(tool: str, **arguments: Any) -> list[dict[str, Any]]:
-    return [{"tool": tool, "arguments": arguments}]
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_a_skill_has_the_form_of_tool_skills_and_only_the_person_invokes_it(name: str) -> None:
+def test_only_the_person_invokes_a_skill_and_its_commands_exist(name: str) -> None:
+    """In the form of tool-skills. Only forget skips the question of its command."""
     header, body = parts(skill(name))
-    assert header["name"] == name
+    assert header["name"] == name and header["description"] and "$ARGUMENTS" in body
     assert header["user-invocable"] is header["disable-model-invocation"] is True
-    assert header["description"] and "$ARGUMENTS" in body
-    assert not re.search("!`", body)  # would be run by a shell
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_commands_in_a_skill_exist_and_only_forget_skips_the_question(name: str) -> None:
-    _, body = parts(skill(name))
+    assert "!`" not in body  # would be run by a shell
     shown = re.findall(r"agent-memory ([a-z]+)([^`\n]*)", body)
     assert shown
     for command, rest in shown:
@@ -90,17 +81,21 @@ def test_forget_runs_nothing_before_the_yes_of_the_person() -> None:
     assert "memory_store" not in body
 
 
+@pytest.fixture
+def tool_skills(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions find the stand-in for Amplifier's own module."""
+    monkeypatch.setitem(LOOPS, "tool-skills", Path(__file__).with_name("tool-skills"))
+
+
 @pytest.mark.parametrize("behavior", ["agent-memory", "memory-core"])
 async def test_the_commands_are_there_before_the_first_prompt(
-    memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch, behavior: str
+    memory: dict[str, Any], sam: MemoryStorage, tool_skills: None, behavior: str
 ) -> None:
     """In the app's order: it mounts the modules, reads the commands, and then takes a prompt."""
-    monkeypatch.setitem(LOOPS, "tool-skills", Path(__file__).with_name("tool-skills"))
     modules = yaml.safe_load((REPOSITORY / f"behaviors/{behavior}.yaml").read_text())["tools"]
     tools = {each["module"]: each.get("config", {}) for each in modules}
     skills = {"tool-skills": tools.get("tool-skills", {})}
-    load = call("load_skill", skill_name="remember", arguments=SAID)
-    turns = [load, call("memory_store", content=SAID)]
+    turns = [call("load_skill", skill_name="remember", arguments=SAID), store(SAID)]
     async with scripted_session(turns, memory, tools=skills) as session:
         commands = session.coordinator.get_capability("skills_discovery").get_shortcuts()
         await session.execute(prompt("remember", SAID))
@@ -114,10 +109,9 @@ async def test_the_commands_are_there_before_the_first_prompt(
 async def test_what_follows_remember_is_said_by_the_user(
     memory: dict[str, Any], sam: MemoryStorage, typed: str
 ) -> None:
-    rule, flags = "Never deploy on Fridays.", {"pin": True, "everywhere": True}
-    search = call("memory_search", query=typed)
-    store = call("memory_store", content=rule, quote=typed, **flags)
-    talk = await converse("", memory, prompt("remember", typed), turns=[search, store], hooks={})
+    rule = "Never deploy on Fridays."
+    turns = [search(typed), store(rule, quote=typed, pin=True, everywhere=True)]
+    talk = await chat(memory, prompt("remember", typed), turns=turns)
     [kept] = await sam.get_recent()
     assert kept.content == rule and kept.said_by == "user" and kept.pinned
     assert not {"project", "project_id"} & kept.metadata.keys()
@@ -129,8 +123,8 @@ async def test_the_prompt_of_another_skill_and_the_rest_of_this_one_are_nobodys(
 ) -> None:
     asked = [prompt("council", SAID), prompt("remember", "x").partition("The user's")[0]]
     other = "Use the load_skill tool to load the skill"
-    turns = [call("memory_store", content=SAID), "Stored.", call("memory_store", content=other)]
-    await converse("", memory, *asked, turns=turns, hooks={capture.NAME: {}})
+    turns = [store(SAID), "Stored.", store(other)]
+    await chat(memory, *asked, turns=turns, hooks={capture.NAME: {}})
     assert {each.said_by for each in await sam.get_recent()} == {"agent"}
 
 
@@ -139,9 +133,8 @@ async def test_remember_corrects_what_the_user_said_and_the_undo_restores_it(
     memory: dict[str, Any], sam: MemoryStorage, typed: str
 ) -> None:
     [old] = await sam.upsert([WRONG], said_by="user", pin=True)
-    search = call("memory_search", query=typed)
-    store = call("memory_store", content=SAID, quote=typed, replaces=old.id)
-    await converse("", memory, prompt("remember", typed), turns=[search, store], hooks={})
+    turns = [search(typed), store(SAID, quote=typed, replaces=old.id)]
+    await chat(memory, prompt("remember", typed), turns=turns)
     [new] = await sam.get_recent(holding=True)
     assert new.content == SAID and new.pinned and new.said_by == "user"
     await sam.delete([new.id])
@@ -174,11 +167,10 @@ async def test_forget_deletes_what_is_confirmed_and_the_undo_stores_it_again(
     memory: dict[str, Any],
     sam: MemoryStorage,
     root: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tool_skills: None,
     answer: str,
     confirmed: int,
 ) -> None:
-    monkeypatch.setitem(LOOPS, "tool-skills", Path(__file__).with_name("tool-skills"))
     settings(agent_identity="sam", storage_root=str(root), embedding_model="local")
     texts = [
         'The "staging" server costs $5 `now`.',
@@ -195,7 +187,7 @@ async def test_forget_deletes_what_is_confirmed_and_the_undo_stores_it_again(
     again = [call("bash", command=undo.replace("the text", text)) for text in written]
     turns = [
         call("load_skill", skill_name="forget", arguments=asked),
-        call("memory_search", query=asked, limit=10),
+        search(asked, limit=10),
         f"{ids[0]}: {texts[0]}\n{ids[1]}: {texts[1]}\nDelete these for good?",
         *([forget, "Forgotten."] if confirmed else ["Nothing was changed."]),
         *again,
@@ -205,19 +197,15 @@ async def test_forget_deletes_what_is_confirmed_and_the_undo_stores_it_again(
     async def look(session: AmplifierSession) -> None:
         left.append({memory.id for memory in await sam.get_recent()})
 
-    talk = await converse(
-        *("", memory, with_shell, prompt("forget", asked), look, answer, look, "Undo it."),
-        turns=turns,
-        hooks={},
-        tools={"tool-skills": {"skills": [str(SKILLS)]}},
-    )
+    prompts = [with_shell, prompt("forget", asked), look, answer, look, "Undo it."]
+    tools = {"tool-skills": {"skills": [str(SKILLS)]}}
+    talk = await chat(memory, *prompts, turns=turns, tools=tools)
     assert asked in str(talk.results[0]) and all(id in str(talk.results[1]) for id in ids[:2])
     assert left == [set(ids), set(ids[confirmed:])]
     stored = {memory.content: memory for memory in await sam.get_recent()}
     assert stored.keys() == set(texts)
-    assert [stored[text].id == id for text, id in zip(texts, ids, strict=True)] == [
-        number >= confirmed for number in range(3)
-    ]
+    same = [stored[text].id == id for text, id in zip(texts, ids, strict=True)]
+    assert same == [number >= confirmed for number in range(3)]
 
 
 AGENT = REPOSITORY / "agents/memory-retrieval.md"
@@ -226,11 +214,10 @@ AGENT = REPOSITORY / "agents/memory-retrieval.md"
 @pytest.mark.parametrize(
     ("values", "tools"),
     [
-        ([True, "true", "True", 1, "1", " TRUE "], {"memory_search"}),
-        ([False, "false", "False", 0, "0", None, "", "  "], {"memory_search", "memory_store"}),
-        (["yes please", "${READ_ONLY}", 2, [True]], {"memory_search"}),
+        ([True, "true", " TRUE ", 1, "1"], {"memory_search"}),
+        ([False, "False", 0, None, "  "], {"memory_search", "memory_store"}),
+        (["yes please", "${READ_ONLY}", [True]], {"memory_search"}),  # reported at the call
     ],
-    ids=["only the search", "both tools", "a mistake, which is reported at the call"],
 )
 async def test_read_only_leaves_the_tools_that_it_allows(
     make_tools: MakeTools, root: Path, values: list[Any], tools: set[str]
@@ -248,19 +235,16 @@ async def test_read_only_leaves_the_tools_that_it_allows(
 
 
 async def test_the_agent_as_its_file_configures_it_searches_the_store_of_its_parent(
-    make_storage: MakeStorage, root: Path
+    memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
-    await make_storage().store_many(["We chose PostgreSQL.", "PostgreSQL was moved to version 17."])
-    parent = {"agent_identity": "sam", "storage_root": str(root), "embedding_model": "local"}
+    await sam.store_many(["We chose PostgreSQL.", "PostgreSQL was moved to version 17."])
     header, _ = parts(AGENT)
     [tool] = header["tools"]
     assert tool["module"] == MEMORY_MODULE.name and "source" not in tool
-    searches = [
-        [{"tool": "memory_search", "arguments": {"query": q}}] for q in ("PostgreSQL", "17")
-    ]
-    merged = {**parent, **tool["config"]}  # as Amplifier merges an agent's config into its parent's
+    merged = {**memory, **tool["config"]}  # as Amplifier merges an agent's config into its parent's
     answer = "PostgreSQL 17 (mem-000000000000)."
-    async with scripted_session([*searches, answer], merged, parent_id="parent") as child:
+    turns = [search("PostgreSQL"), search("17"), answer]
+    async with scripted_session(turns, merged, parent_id="parent") as child:
         assert await child.execute("Everything about PostgreSQL?") == answer
         requests = child.coordinator.get("providers")["scripted"].requests
     assert [spec.name for spec in requests[0].tools] == ["memory_search"]
