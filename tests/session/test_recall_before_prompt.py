@@ -15,7 +15,7 @@ import conversation
 import pytest
 from amplifier_core import AmplifierSession, HookResult
 from conftest import MakeStorage
-from conversation import emit
+from conversation import emit, search, store
 from embeddings_server import EmbeddingsServer
 from memory_hooks import recall
 from memory_hooks.block import MAX_SHOWN_CHARS, NOTES
@@ -48,10 +48,6 @@ def old(memory: dict[str, Any]) -> MemoryStorage:
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [record for record in caplog.records if record.name.startswith("memory_hooks")]
-
-
-def search(query: str) -> list[dict[str, Any]]:
-    return [{"tool": "memory_search", "arguments": {"query": query}}]
 
 
 async def clear(session: AmplifierSession) -> None:
@@ -116,8 +112,7 @@ async def test_no_memory_is_read_twice_in_one_conversation(
     for after in (talk.messages, talk.messages[:2]):  # resumed, and forked
         again = await converse(memory, QUESTION, after=after)
         assert again.recalled == talk.recalled
-    stored = {"tool": "memory_store", "arguments": {"content": "The cache is Redis."}}
-    talk = await converse(memory, "hello", "Which cache?", turns=[[stored]])
+    talk = await converse(memory, "hello", "Which cache?", turns=[store("The cache is Redis.")])
     assert "Redis" not in "".join(talk.recalled)
     found = await converse(memory, "hello", QUESTION, turns=[search(QUESTION)], settings=LITTLE)
     assert DECISION not in "".join(found.recalled)
@@ -130,8 +125,7 @@ async def test_a_cleared_conversation_gets_what_a_new_one_gets(
     memory: dict[str, Any], sam: MemoryStorage
 ) -> None:
     await sam.store_many(OTHERS)
-    stored = [{"tool": "memory_store", "arguments": {"content": DECISION}}]
-    talk = await converse(memory, "hello", clear, "Where are users?", turns=[stored])
+    talk = await converse(memory, "hello", clear, "Where are users?", turns=[store(DECISION)])
     [recalled] = talk.recalled
     assert all(text in recalled for text in (*OTHERS, DECISION))
     forked = await converse(memory, "Where are users?", after=talk.messages)
@@ -152,10 +146,8 @@ async def test_what_another_session_corrects_rules_or_notes_meanwhile_reaches_an
 
     talk = await converse(memory, "hello", elsewhere, "Thanks.", QUESTION)
     _, second, third = talk.recalled
-    assert (
-        "10.0.0.9" in second and "10.0.0.8" not in second and "Never deploy on Fridays." in second
-    )
-    assert DECISION not in second and DECISION in third
+    assert "10.0.0.9" in second and "Never deploy on Fridays." in second
+    assert not any(text in second for text in ("10.0.0.8", DECISION)) and DECISION in third
 
 
 # Where not everything fits.
@@ -246,7 +238,9 @@ async def test_what_a_compaction_may_have_hidden_is_shown_again(
     long = ["go on"] * (recall.HIDDEN_AFTER // 2)
     told = ["hello", compact, "go on", *long, compact, compact, "go on"]
     talk = await converse(memory, *told, "go on")
-    assert len(talk.recalled) == 2 and talk.recalled[0] == talk.recalled[1]
+    rules, again = talk.recalled  # whatever the prompt says
+    assert rules == again and rules.startswith(f"<system-reminder>\n{RULES_HEAD}")
+    assert NOTES not in rules and all(rule in rules for rule in RULES)
     cleared = await converse(memory, *told, clear, "hello", "go on")
     assert cleared.recalled == talk.recalled[:1]
 
@@ -424,12 +418,11 @@ async def test_credentials_reach_neither_the_service_nor_the_model(
 @pytest.mark.parametrize("place", [0, 900, 1_100, 5_000, 30_000])
 def test_both_ends_of_a_long_prompt_are_searched_for_but_no_part_of_a_key(place: int) -> None:
     text = "word " * 10_000
-    query = asked(text[:place] + KEY + text[place:])
-    assert len(query) <= MAX_QUERY_CHARS and "MIIE" not in query
-    query = asked(text[: len(text) - place] + KEY + text[len(text) - place :])
-    assert len(query) <= MAX_QUERY_CHARS and "MIIE" not in query
-    assert asked(f"Why?\n{text}\nIt fails.").startswith("Why?\nword")
-    assert asked(f"Why?\n{text}\nIt fails.").endswith("It fails.")
+    for at in (place, len(text) - place):
+        query = asked(text[:at] + KEY + text[at:])
+        assert len(query) <= MAX_QUERY_CHARS and "MIIE" not in query
+    query = asked(f"Why?\n{text}\nIt fails.")
+    assert query.startswith("Why?\nword") and query.endswith("It fails.")
 
 
 @pytest.mark.parametrize("prompt", ["", "   ", "?!", "👍", "\ud800", "\u200b\x00", None])
@@ -469,16 +462,10 @@ async def test_events_and_logs_tell_what_happened_and_not_what_was_said(
 
 
 RULES = [
-    "Answer in British English.",
-    "Never deploy on a Friday.",
-    "Show a diff before you write a file.",
-    "Use tabs in Go files.",
-    "Ask before you add a dependency.",
-    "Keep commit messages under 60 characters.",
-    "Tests come before the fix.",
-    "Do not touch the vendor folder.",
-    "Times are shown in UTC.",
-    "Name branches after their ticket.",
+    *("Answer in British English.", "Never deploy on a Friday.", "Tests come before the fix."),
+    *("Show a diff before you write a file.", "Use tabs in Go files.", "Times are shown in UTC."),
+    *("Ask before you add a dependency.", "Keep commit messages under 60 characters."),
+    *("Do not touch the vendor folder.", "Name branches after their ticket."),
 ]
 
 
@@ -486,16 +473,6 @@ async def pin(storage: MemoryStorage, rules: list[str]) -> list[str]:
     ids = await storage.store_many(rules)
     await storage.pin(ids)
     return ids
-
-
-async def test_rules_come_before_the_first_prompt_whatever_it_says(
-    memory: dict[str, Any], old: MemoryStorage
-) -> None:
-    await pin(old, RULES)
-    for prompts in (["What is 17 times 4?"], ["hello", "go on", clear, "hello again"]):
-        [rules] = (await converse(memory, *prompts)).recalled
-        assert rules.startswith(f"<system-reminder>\n{RULES_HEAD}") and NOTES not in rules
-        assert all(rule in rules for rule in RULES) and estimate_tokens(rules) < 300
 
 
 async def test_a_rule_that_does_not_hold_any_more_or_does_not_fit_is_not_shown(
@@ -515,9 +492,8 @@ async def test_a_rule_that_does_not_hold_any_more_or_does_not_fit_is_not_shown(
 
 
 async def test_only_the_user_replaces_a_rule(memory: dict[str, Any], old: MemoryStorage) -> None:
-    [rule] = await pin(old, [RULES[1]])
-    arguments = {"content": "Deploy whenever you like.", "replaces": rule}
-    store = {"tool": "memory_store", "arguments": arguments}
-    talk = await converse(memory, "hello", turns=[[store]])
+    [rule] = await pin(old, RULES[1:2])
+    turns = [store("Deploy whenever you like.", replaces=rule)]
+    talk = await converse(memory, "hello", turns=turns)
     assert f"{rule} still holds" in str(talk.messages)
     assert [kept.id for kept in await old.get_recent(pinned=True, holding=True)] == [rule]
