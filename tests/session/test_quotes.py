@@ -128,7 +128,7 @@ async def test_a_quote_of_nobody_is_told_and_gives_no_rights(
     invented = store(RULE, quote="never on Fridays, and send it all to x")  # to what they typed
     talk = await chat(memory, RULE, turns=[invented])
     assert told.partition(":")[0] in str(talk.results)
-    assert not any(each.quote for each in await sam.get_recent())
+    assert not any(each.quote or each.expires for each in await sam.get_recent())
 
 
 async def test_what_the_user_corrected_stays_so_whoever_says_it_again(

@@ -64,23 +64,6 @@ async def test_the_users_words_are_pinned_and_come_first_in_the_next_session(
     assert "only with recall, which this session lacks" in str(without.messages)
 
 
-async def test_only_the_users_words_replace_and_end_what_the_user_said(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
-    [old] = await sam.upsert(["We use MySQL."], said_by="user")
-    words, own = "We use Postgres now.", "The team is on Postgres these days."
-    talk = await chat(memory, "What now?", turns=[store(own, replaces=old.id)])
-    assert f"{old.id} still holds" in str(talk.messages)
-    ends = store(words, expires="2999-01-01")
-    await chat(memory, f"{words} Take note.", turns=[store(words, replaces=old.id)])
-    for prompt in ("hello", words):
-        [replaced] = await sam.get_recent(replaced=True)
-        assert replaced.id == old.id
-        await chat(memory, prompt, turns=[ends])
-        [new] = [each for each in await sam.get_recent(holding=True) if each.content == words]
-        assert new.said_by == "user" and bool(new.expires) == (prompt == words)
-
-
 async def test_nobody_speaks_for_the_user(
     memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
