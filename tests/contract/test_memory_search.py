@@ -144,21 +144,6 @@ async def test_a_query_that_is_an_id_or_its_beginning_reads_that_memory_whole(
         assert all("score" in memory for memory in output["memories"]), words
 
 
-@pytest.mark.parametrize("written", ["{}", "mem-{}", " MEM-{} "])
-async def test_replaces_takes_the_beginning_of_an_id(
-    tools: Tools, storage: MemoryStorage, written: str
-) -> None:
-    [old] = await storage.upsert(["The staging server is at 10.0.0.7."], said_by="agent")
-    alike = f"{old.id[:8]}{'0' * 8}"
-    await storage.restore([Memory(agent_id="sam", content="x", id=alike)])
-    new = {"content": "It is at 10.0.0.9.", "replaces": written.format(old.id[4:8])}
-    assert (await tools.refused("memory_store", **new)).endswith("Nothing was changed.")
-    assert "No memory has it" in await tools.refused("memory_store", content="y", replaces="0000")
-    assert await storage.count() == 2
-    await storage.delete([alike])
-    assert (await tools.call("memory_store", **new))["replaced"] == old.id
-
-
 async def test_reading_by_id_asks_no_model(server: Any, make_storage: MakeStorage) -> None:
     storage = make_storage(embedding_model="text-embedding-3-small", base_url=server.base_url)
     memory_id = await storage.store("x")
