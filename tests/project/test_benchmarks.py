@@ -10,38 +10,9 @@ import page
 import pytest
 import run
 import speed
-from page import NONE
 from recall_sets import Answer, Question, score
 from scripted import REPOSITORY
 from stores.peers import Failed, Peer, Runs
-
-
-def row(search: float, add: float) -> dict[str, Any]:
-    return {"search_ms": {"median": search}, "add_ms": {"median": add}, "disk_mb": 4.0}
-
-
-def test_the_best_figure_of_a_column_is_in_bold_and_who_has_none_is_named() -> None:
-    rows = {"agent-memory": row(10, 20), "sqlite-vec": row(5, 25), "mem0": {"failed": "a | b"}}
-    found = speed.blocks({"stores": {"1000": rows}, "environments": {name: {} for name in rows}})
-    text = found["speed"]
-    assert f"| **agent-memory** | {NONE} | {NONE} | 10 | {NONE} | **20** |" in text
-    assert f"| sqlite-vec | {NONE} | {NONE} | **5.0** |" in text and "mem0" not in text
-    assert "- mem0: 1,000 memories: a \\| b" in found["speed stores"]
-    [search, _, _] = speed.ALONE
-    alone = {name: {"lone_ms": each.get("search_ms")} for name, each in rows.items()}
-    assert speed.better(alone, search) == ["sqlite-vec"]
-
-
-def test_several_processes_say_what_failed_was_lost_and_missed() -> None:
-    failed = {"open: RuntimeError: is locked. And more": 3}
-    well = {"calls_per_second": 8.0, "failures": {}, "lost": 0, "missed": 0, "ended_badly": []}
-    badly = {**well, "failures": failed, "lost": 2, "missed": 1, "add_ms": {"max": 99.0}}
-    text = speed.blocks_together({"processes": {"8": {"agent-memory": well, "mem0": badly}}})
-    assert f"| mem0 | 8.0 | 99 | {NONE} |" in text["together"]
-    for note in ("3 x open: RuntimeError: is locked", "2 memories lost", "1 searches missed"):
-        assert f"- mem0: {note}" in text["together"]
-    fine = speed.blocks_together({"processes": {"8": {"agent-memory": well}}})
-    assert fine["together"].endswith("Nothing failed, was lost or was missed.")
 
 
 def test_only_a_failure_of_ours_makes_a_run_incomplete() -> None:
