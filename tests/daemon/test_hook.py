@@ -9,8 +9,8 @@ from typing import Any
 import amplifier_module_hooks_memory_daemon as hook
 import httpx2
 import pytest
-from amplifier_core import AmplifierSession, ToolResult
-from conversation import Conversation, OtherTool, converse
+from amplifier_core import AmplifierSession
+from conversation import Conversation, converse, gives
 from memory_daemon_process import Agent
 from scripted import LOOPS
 
@@ -33,16 +33,9 @@ async def play(
     **config: Any,
 ) -> Conversation:
     """A session in which a person says `prompts` and the model takes `turns`."""
-
-    async def read(_: dict[str, Any]) -> ToolResult:
-        return ToolResult(output=result)
-
-    async def mount(opened: AmplifierSession) -> None:
-        await opened.coordinator.mount("tools", OtherTool("read_file", read), name=tool)
-
     settings = {"url": agent.url, "token": agent.token, **config}
-    given = {"settings": settings, **(options or {})}
-    return await converse(hook.NAME, None, mount, *prompts, turns=[*turns], **given)
+    given: dict[str, Any] = {"settings": settings, "turns": [*turns], **(options or {})}
+    return await converse(hook.NAME, None, gives("read_file", result, tool), *prompts, **given)
 
 
 def reminders(talk: Conversation) -> list[str]:
