@@ -71,11 +71,8 @@ async def test_it_shows_who_recorded_it_where_and_why_it_is_there(sam: Agent) ->
     await sam.record("a quokka", name="a.png", kind="artifact", refs=["https://store/a.png"])
     bundle = await sam.bundle("quokka", session_id="s2", explain=True)
     assert "You are agent sam in session s2, asking on channel private" in bundle
-    assert re.search(
-        r"Z human ana \(by sam\), team, sensitivity low, tags ops, scope user, "
-        r"why: rules, by time\n",
-        bundle,
-    )
+    facts = "(by sam), team, sensitivity low, tags ops, scope user, why: rules, by time\n"
+    assert f"Z human ana {facts}" in bundle
     assert re.search(
         r"artifact .*, file a\.png, whole: get_artifact, why: evidence, \d\.\d\d = words 0\.\d\d "
         r"\+ meaning 0\.\d\d \+ newness 0\.\d\d \+ importance 0\.\d\d \+ neighbours",
@@ -141,10 +138,8 @@ async def test_a_hit_brings_what_was_said_before_and_after_it(sam: Agent) -> Non
     assert {*order[:2]} == {"d", "f"} and {*order[2:]} == {"c", "g"}
 
 
-@pytest.mark.parametrize("max_tokens", [65_000, 16_000])
-@pytest.mark.parametrize("where", ["elsewhere", "in the same session"])
-async def test_what_is_said_300_times_counts_once(sam: Agent, max_tokens: int, where: str) -> None:
-    session = "noise" if where == "in the same session" else "other"
+@pytest.mark.parametrize("session", ["other", "noise"])
+async def test_what_is_said_300_times_counts_once(sam: Agent, session: str) -> None:
     answer = "The quokka server restarts at night because its certificate is renewed"
     await sam.record(f"{answer}, as Ana found out", session_id=session)
     words = ("again", "still", "today", "as before", "sadly")
@@ -156,8 +151,8 @@ async def test_what_is_said_300_times_counts_once(sam: Agent, max_tokens: int, w
     for start in range(0, 300, 100):
         await sam.say(noise[start : start + 100], "noise")
     question = "Why does the quokka server restart at night?"
-    bundle = await sam.bundle(question, session_id="s2", max_tokens=max_tokens)
-    assert answer in bundle
+    for max_tokens in (16_000, 65_000):
+        assert answer in await sam.bundle(question, session_id="s2", max_tokens=max_tokens)
 
 
 async def test_a_bundle_is_filled_and_keeps_to_its_budget_by_a_real_tokenizer(sam: Agent) -> None:
