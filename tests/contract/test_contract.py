@@ -35,6 +35,7 @@ from qdrant_server import QdrantServer
 
 T = TypeVar("T")
 
+pytestmark = pytest.mark.lingers
 PLACES = ["dict", "files", "http"]
 
 SEEN_MESSAGES.add("create-local-payload-indexes")  # a warning of local mode
@@ -65,11 +66,6 @@ class Home:
         if self.server is None:
             return [path.name for path in root.iterdir()] if root.exists() else []
         return [each.name for each in self.server.get_collections().collections]
-
-
-@pytest.fixture(autouse=True)
-def no_lingering() -> None:
-    """Here, stores linger as they do for everybody."""
 
 
 @pytest.fixture(params=PLACES)

@@ -12,10 +12,7 @@ from memory_semantic import MemoryStorage, StoreInfo
 from memory_semantic.points import EmbeddingModel, Point
 from plain_vectors import PlainVectors
 
-
-@pytest.fixture(autouse=True)
-def no_lingering() -> None:
-    """Here, stores linger as they do for everybody."""
+pytestmark = pytest.mark.lingers
 
 
 class Careless(DictPoints):
