@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from conftest import Clock, MakeStorage, MakeTools
@@ -32,8 +32,6 @@ from plain_vectors import PlainVectors
 from qdrant_client import QdrantClient
 from qdrant_client.common.client_warnings import SEEN_MESSAGES
 from qdrant_server import QdrantServer
-
-T = TypeVar("T")
 
 pytestmark = pytest.mark.lingers
 PLACES = ["dict", "files", "http"]
