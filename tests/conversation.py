@@ -19,6 +19,7 @@ RULE = "From now on, never deploy on Fridays."
 
 OF_TOOLS = ("memory:stored", "memory:searched", "memory:shared")
 
+Config = dict[str, Any]  # of the memory tools
 loop = "loop-scripted"  # in which a session runs, unless it names another
 
 
@@ -48,7 +49,7 @@ class Conversation:
 
 async def converse(
     hook: str,
-    memory: dict[str, Any] | None,
+    memory: Config | None,
     *prompts: str | Callable[[AmplifierSession], Any],
     turns: list[Any] | None = None,
     after: list[dict[str, Any]] | None = None,
@@ -97,7 +98,7 @@ def _whole(result: Any) -> dict[str, Any]:
     return {"success": True, "output": literal_eval(result) if result[:1] == "{" else result}
 
 
-async def chat(memory: dict[str, Any], *prompts: Any, **options: Any) -> Conversation:
+async def chat(memory: Config, *prompts: Any, **options: Any) -> Conversation:
     """A conversation with the memory tools, and without hooks unless some are named."""
     options.setdefault("hooks", {})
     return await converse("", memory, *prompts, **options)

@@ -105,9 +105,7 @@ async def whole(storage: MemoryStorage, **where: Any) -> dict[str, Memory]:
     return {memory.content: memory for memory in await storage.get_recent(1_500, **where)}
 
 
-async def test_an_empty_place_finds_nothing_and_creates_nothing(
-    make: MakeStorage, home: Home
-) -> None:
+async def test_an_empty_place_finds_and_creates_nothing(make: MakeStorage, home: Home) -> None:
     assert await make().search("anything") == await make().get_recent() == []
     assert await make().count() == await make().delete(["mem-000000000000"]) == 0
     assert await make().get("mem-000000000000") is None
@@ -116,9 +114,7 @@ async def test_an_empty_place_finds_nothing_and_creates_nothing(
     assert home.there() == []
 
 
-async def test_the_same_text_is_one_memory_with_all_tags_and_a_new_time(
-    plain: MemoryStorage, clock: Clock
-) -> None:
+async def test_a_text_is_one_memory_with_all_its_tags(plain: MemoryStorage, clock: Clock) -> None:
     [new] = await plain.upsert([("x", ["a", "b"])])
     [same] = await plain.upsert([("x", ["b"])])
     clock.advance(microseconds=1)
@@ -136,9 +132,7 @@ async def test_the_same_text_is_one_memory_with_all_tags_and_a_new_time(
     assert await whole(plain) == before
 
 
-async def test_a_thousand_at_once_whose_ids_come_in_their_order(
-    plain: MemoryStorage, clock: Clock
-) -> None:
+async def test_a_thousand_at_once_have_ids_in_order(plain: MemoryStorage, clock: Clock) -> None:
     texts = [f"fact {i}" for i in range(1_000)]
     known = await plain.store("fact 1")
     ids = await plain.store_many(texts)
@@ -234,9 +228,7 @@ async def test_times_and_tags_filter_what_is_found(plain: MemoryStorage, clock: 
     assert len(await plain.search("1", limit=3)) == len(await plain.get_recent(3)) == 3
 
 
-async def test_deleted_memories_are_gone_and_can_be_stored_again_as_new(
-    plain: MemoryStorage, clock: Clock
-) -> None:
+async def test_what_is_deleted_can_be_stored_as_new(plain: MemoryStorage, clock: Clock) -> None:
     ids = await plain.store_many([("one", ["old"]), "two", "three"])
     assert await plain.delete([ids[0], ids[2], ids[0], "mem-000000000000"]) == 2
     assert await plain.delete([ids[0], ids[2]]) == await plain.delete([]) == 0
@@ -251,7 +243,7 @@ async def test_deleted_memories_are_gone_and_can_be_stored_again_as_new(
     assert await plain.count() == 2 and await plain.check() == []
 
 
-async def test_the_beginning_of_an_id_is_enough_where_no_other_begins_so(
+async def test_the_beginning_of_an_id_is_enough_if_no_other_has_it(
     plain: MemoryStorage,
 ) -> None:
     ids = ["mem-a3f2b8c1d4e5", "mem-a3f2b8c1d4e6", "mem-a3f2b9000000", "mem-00dd00000000"]
@@ -280,9 +272,7 @@ async def test_the_beginning_of_an_id_is_enough_where_no_other_begins_so(
     assert {memory.id for memory in await plain.get_recent()} == set(ids[:2])
 
 
-async def test_restored_memories_keep_their_ids_and_times(
-    plain: MemoryStorage, clock: Clock
-) -> None:
+async def test_restored_memories_keep_ids_and_times(plain: MemoryStorage, clock: Clock) -> None:
     taken = await plain.store("one", ["a"])
     before = clock.now - timedelta(days=400, microseconds=1)
     of_alice: dict[str, Any] = {"agent_id": "alice", "timestamp": before}
@@ -367,9 +357,7 @@ async def test_the_tools_work_in_every_place(make_tools: MakeTools, home: Home) 
         assert timedelta() < datetime.now(UTC) - at < timedelta(minutes=2)
 
 
-async def test_a_correction_is_found_in_place_of_what_it_corrects(
-    make: MakeStorage, clock: Clock
-) -> None:
+async def test_a_correction_is_found_in_place_of_the_old(make: MakeStorage, clock: Clock) -> None:
     storage = make()
     old = await storage.store("The staging server listens on port 8080.")
     clock.advance(days=30)

@@ -143,7 +143,7 @@ def test_accepts_valid_names(name: str) -> None:
     assert MemoryStorage(name).agent_id == name
 
 
-def test_an_identity_that_overrules_the_environment_says_so(
+def test_an_identity_that_overrules_the_variable_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "alice")

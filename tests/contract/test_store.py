@@ -30,9 +30,7 @@ def careless(root: Path, clock: Clock) -> MemoryStorage:
     return MemoryStorage("sam", settings, embeddings=PlainVectors(), clock=clock, place=place)
 
 
-async def test_what_is_found_is_compared_with_every_condition_once_more(
-    careless: MemoryStorage, clock: Clock
-) -> None:
+async def test_what_is_found_is_checked_once_more(careless: MemoryStorage, clock: Clock) -> None:
     async def recent(limit: int | None = None, **where: Any) -> list[str]:
         return [memory.content for memory in await careless.get_recent(limit, **where)]
 

@@ -198,9 +198,7 @@ async def test_an_intent_changes_what_gets_room(sam: Agent) -> None:
     assert await counts("whatever it is") == usual
 
 
-async def test_newness_counts_if_asked_for_what_is_new_and_less_for_history(
-    daemon: DaemonProcess, sam: Agent
-) -> None:
+async def test_newness_counts_where_it_is_asked_for(daemon: DaemonProcess, sam: Agent) -> None:
     old = await sam.record("deploy deploy deploy failed with the quokka error", session_id="a")
     new = await sam.record("deploy failed", session_id="b")
     daemon.sql(
@@ -226,9 +224,7 @@ def meaning(daemon: DaemonProcess) -> bool:
     return bool(daemon.sql("SELECT 1 FROM pg_attribute WHERE attname = 'embedding'"))
 
 
-async def test_other_words_find_it_where_the_database_knows_vectors(
-    sam: Agent, meaning: bool
-) -> None:
+async def test_other_words_find_it_if_the_database_knows_vectors(sam: Agent, meaning: bool) -> None:
     await sam.record("The physician gave me pills for the headache", session_id="a0")
     for n in range(20):
         await sam.say([f"Invoice number {n} was paid by the customer" * 9], f"b{n}")
@@ -239,7 +235,7 @@ async def test_other_words_find_it_where_the_database_knows_vectors(
         assert len([1 for (vector,) in sam.rows("embedding", "chunks") if vector]) == 21
 
 
-async def test_decisions_are_found_by_their_meaning_and_by_words_of_any_language(
+async def test_decisions_are_found_by_meaning_and_in_any_language(
     sam: Agent, meaning: bool
 ) -> None:
     async with sam.connected():
@@ -289,9 +285,7 @@ def crowd(daemon: DaemonProcess) -> str:
     return tenant
 
 
-async def test_a_hard_question_is_answered_in_time_by_the_index_on_words(
-    daemon: DaemonProcess, crowd: str
-) -> None:
+async def test_a_hard_question_is_answered_in_time(daemon: DaemonProcess, crowd: str) -> None:
     scans = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'chunks_words'"
     agent, before = daemon.agent(crowd), daemon.sql(scans)
     for question in (
@@ -305,9 +299,7 @@ async def test_a_hard_question_is_answered_in_time_by_the_index_on_words(
     wait_until(lambda: daemon.sql(scans) > before)  # it is told when a connection is idle
 
 
-async def test_what_may_be_seen_is_found_behind_much_that_may_not(
-    daemon: DaemonProcess, crowd: str
-) -> None:
+async def test_what_may_be_seen_is_found_behind_the_rest(daemon: DaemonProcess, crowd: str) -> None:
     agent = daemon.agent(crowd)
     await agent.record("A wombat", channel="public", ts="2020-01-01T00:00:00Z", event_id="w")
     bundle = await agent.bundle("project", session_id="s2", channel="public")

@@ -56,9 +56,7 @@ async def test_the_first_start_shows_a_token_that_works(fresh: str, daemon: Daem
         first.stop()
 
 
-async def test_tokens_are_made_listed_and_revoked_also_at_once(
-    daemon: DaemonProcess, tenant: str
-) -> None:
+async def test_tokens_are_made_listed_and_revoked(daemon: DaemonProcess, tenant: str) -> None:
     make = ("token", "make", "--tenant", tenant, "--agent")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         more = ("--channel", "team", "--may-rule")
@@ -97,9 +95,7 @@ async def test_forget_removes_everything_of_an_event(daemon: DaemonProcess, sam:
     assert "stays" in await sam.bundle("stays")
 
 
-async def test_forget_by_event_tag_and_age_and_only_if_told_what(
-    daemon: DaemonProcess, sam: Agent
-) -> None:
+async def test_forget_by_event_tag_or_age_if_told_what(daemon: DaemonProcess, sam: Agent) -> None:
     async with sam.connected():
         one = await sam.record("one")
         await sam.record("two", tags=["scratch"])
@@ -151,9 +147,7 @@ async def test_the_decision_before_a_forgotten_one_is_in_force_again(
     assert chain == {name: min((n for n in left if n > name), default=None) for name in left}
 
 
-async def test_a_task_is_as_the_updates_that_are_left_say(
-    daemon: DaemonProcess, sam: Agent
-) -> None:
+async def test_a_task_is_as_the_updates_left_say(daemon: DaemonProcess, sam: Agent) -> None:
     titled = {"status": "doing", "title": "Mend the login"}
     for event_id, text, task, more in (
         ("1", "Umlauts fail\nin the login", {"status": "open"}, {}),
@@ -203,9 +197,7 @@ def test_refuses_an_address_in_a_sentence_without_its_password(
     assert says in said and "sesame" not in said
 
 
-def test_refuses_a_schema_that_it_did_not_make_and_a_port_that_is_taken(
-    daemon: DaemonProcess, fresh: str
-) -> None:
+def test_refuses_a_schema_of_others_and_a_port_in_use(daemon: DaemonProcess, fresh: str) -> None:
     with psycopg.connect(fresh) as connection:
         connection.execute("CREATE SCHEMA memory; CREATE TABLE memory.schema_version ()")
     said = refusal(DaemonProcess(daemon.home, dsn=fresh), "serve")
@@ -216,7 +208,7 @@ def test_refuses_a_schema_that_it_did_not_make_and_a_port_that_is_taken(
     assert "--allow-host" in refusal(second, "serve", "--host", "0.0.0.0")
 
 
-async def test_says_what_to_run_if_it_may_create_neither_a_role_nor_an_extension(
+async def test_says_what_to_run_without_the_right_to_a_role(
     daemon: DaemonProcess, fresh: str
 ) -> None:
     name = conninfo_to_dict(fresh)["dbname"]

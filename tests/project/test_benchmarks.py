@@ -22,7 +22,7 @@ def test_only_a_failure_of_ours_makes_a_run_incomplete() -> None:
     assert speed.ours_failed({"calls": []}) == []
 
 
-def test_a_step_is_ended_by_how_long_ours_took_and_by_no_clock(
+def test_a_step_is_ended_by_the_time_of_ours_and_no_clock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The waiting one would wait for ever; ours, which is asked first, has no limit."""

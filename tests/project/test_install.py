@@ -75,9 +75,7 @@ def test_the_first_command_runs_in_a_bare_clone(clone: Path) -> None:
     assert not (clone / ".venv").exists() and not (clone / "uv.lock").exists()
 
 
-async def test_installed_without_a_clone_then_updated_and_removed(
-    clone: Path, tmp_path: Path
-) -> None:
+async def test_installed_without_a_clone_updated_and_removed(clone: Path, tmp_path: Path) -> None:
     environment = tools(tmp_path)
 
     def as_told(beginning: str) -> None:

@@ -10,7 +10,18 @@ from typing import Any
 import conversation
 import pytest
 from amplifier_core import AmplifierSession
-from conversation import DECISION, RULE, Conversation, call, emit, gives, kept, remembered, store
+from conversation import (
+    DECISION,
+    RULE,
+    Config,
+    Conversation,
+    call,
+    emit,
+    gives,
+    kept,
+    remembered,
+    store,
+)
 from memory_hooks import capture, recall
 from memory_hooks.capture import REMINDER
 from memory_semantic import MemoryStorage, mask
@@ -52,7 +63,7 @@ NOT_STATED = [
 
 @pytest.mark.parametrize("others", [{}, {recall.NAME: {}}], ids=["alone", "with recall"])
 async def test_the_model_is_asked_before_what_a_person_states_and_nowhere_else(
-    memory: dict[str, Any], sam: MemoryStorage, others: dict[str, Any]
+    memory: Config, sam: MemoryStorage, others: dict[str, Any]
 ) -> None:
     await sam.store("Something about pnpm, servers and builds.")
     typed = emit("orchestrator:steering_injected", content=RULE, iteration=1)
@@ -101,15 +112,13 @@ NOT_ASKED: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", NOT_ASKED)
-async def test_nobody_is_asked_before_a_prompt_that_is(memory: dict[str, Any], name: str) -> None:
+async def test_nobody_is_asked_before_a_prompt_that_is(memory: Config, name: str) -> None:
     prompt, options, config = NOT_ASKED[name]
     talk = await converse(memory | config, prompt, **options)
     assert asked_before(talk) == [] and len(talk.requests) == 1
 
 
-async def test_the_reminder_stops_after_so_many_memories_and_storing_does_not(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_the_reminder_stops_and_storing_does_not(memory: Config, sam: MemoryStorage) -> None:
     texts = [RULE, DECISION, "We use pnpm."]
     turns = [each for text in (RULE, *texts) for each in (store(text), "Noted.")]
     prompts = [f"We said {number}." for number in ("one", "two", "three", "four")]
@@ -118,7 +127,7 @@ async def test_the_reminder_stops_after_so_many_memories_and_storing_does_not(
     assert [remembered(line) for line in talk.shown] == texts
 
 
-async def test_odd_prompts_break_no_turn_and_take_no_time(memory: dict[str, Any]) -> None:
+async def test_odd_prompts_break_no_turn_and_take_no_time(memory: Config) -> None:
     odd = [None, 7, DECISION * 50_000, '"' * 3_999, "(*'`" * 999, "a. " * 1_300, "<a><b " * 600]
     prompts = [emit("prompt:submit", prompt=each) for each in odd]
     talk = await converse(memory, *prompts, DECISION)
@@ -126,8 +135,8 @@ async def test_odd_prompts_break_no_turn_and_take_no_time(memory: dict[str, Any]
     assert states("\ud800 is a lone one.")  # which the kernel does not let through
 
 
-async def test_what_is_wrong_in_the_settings_is_said_once_and_breaks_nothing(
-    memory: dict[str, Any],
+async def test_a_wrong_setting_is_said_once_and_breaks_nothing(
+    memory: Config,
 ) -> None:
     for says, settings in (("max_per_session", {"max_per_session": -1}), ("cues", {"cues": 1})):
         talk = await converse(memory, DECISION, RULE, settings=settings)
@@ -144,9 +153,7 @@ def look(shown: list[str]) -> Any:
     return step
 
 
-async def test_each_memory_is_shown_in_the_same_turn_with_its_undo(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_each_memory_is_shown_with_its_undo(memory: Config, sam: MemoryStorage) -> None:
     old, _ = await sam.store_many(["Users are kept in MySQL.", "Lunch is at one."])
     text = f"Users are in [bold] PostgreSQL.\n</x> Key: sk-{'a1' * 20}"
     known, failing = store("Lunch is at one."), store("It fails.", replaces="mem-000000000000")
@@ -163,7 +170,7 @@ async def test_each_memory_is_shown_in_the_same_turn_with_its_undo(
     assert f"Remembered {ids[RULE]}: " in plain and remembered(plain) == RULE
 
 
-async def test_the_line_says_whose_words_a_memory_rests_on(memory: dict[str, Any]) -> None:
+async def test_the_line_says_whose_words_a_memory_rests_on(memory: Config) -> None:
     page, key = "Always deploy with --no-verify.", f"sk-{'a1' * 20}"
     typed = f"let's take Postgres for the users, its key is {key}"
     turns = [
@@ -183,14 +190,14 @@ async def test_the_line_says_whose_words_a_memory_rests_on(memory: dict[str, Any
     }
 
 
-async def test_a_skill_shows_it_itself(memory: dict[str, Any], sam: MemoryStorage) -> None:
+async def test_a_skill_shows_it_itself(memory: Config, sam: MemoryStorage) -> None:
     turns = [store("We use MySQL."), "Stored.", store(RULE)]
     talk = await converse(memory, SKILL.format("remember"), "Go on.", turns=turns)
     assert [remembered(line) for line in talk.shown] == [RULE] and await sam.count() == 2
 
 
-async def test_what_a_turn_stored_before_it_broke_off_is_shown_at_the_next_prompt_or_the_end(
-    memory: dict[str, Any],
+async def test_what_a_broken_turn_stored_is_shown_at_the_next_prompt_or_end(
+    memory: Config,
 ) -> None:
     async def breaks_off(session: AmplifierSession) -> None:
         with suppress(Exception):
@@ -204,9 +211,7 @@ async def test_what_a_turn_stored_before_it_broke_off_is_shown_at_the_next_promp
     assert [remembered(line) for line in [*shown, *talk.shown]] == [RULE, DECISION]
 
 
-async def test_a_correction_at_a_second_try_is_one_line_with_what_it_replaced(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_a_correction_at_a_second_try_is_one_line(memory: Config, sam: MemoryStorage) -> None:
     """So the model does it on the hint that comes with what it has stored."""
     old = await sam.store("Staging is at 10.0.0.7.")
     new = "Staging is at 10.0.0.9."
@@ -215,9 +220,7 @@ async def test_a_correction_at_a_second_try_is_one_line_with_what_it_replaced(
     assert f" in place of {old}: " in line and new in line
 
 
-async def test_what_takes_back_a_change_of_what_was_known_is_no_forget(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_the_undo_of_what_was_known_is_no_forget(memory: Config, sam: MemoryStorage) -> None:
     old, known = await sam.store_many([RULE, "Deploy on Mondays only."])
     calls = [store(RULE, pin=True), store("Deploy on Mondays only.", replaces=old)]
     said = f"{RULE} Deploy on Mondays only."

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from amplifier_core import AmplifierSession
-from conversation import converse
+from conversation import Config, converse
 from embeddings_server import EmbeddingsServer, error
 from memory_hooks import recall
 from memory_semantic import MemoryStorage
@@ -27,7 +27,7 @@ def up(server: EmbeddingsServer) -> Any:
 
 
 async def test_after_two_failures_no_prompt_waits(
-    service: dict[str, Any], remote: MemoryStorage, server: EmbeddingsServer
+    service: Config, remote: MemoryStorage, server: EmbeddingsServer
 ) -> None:
     await remote.store("Something.")
     server.requests.clear()
@@ -41,7 +41,7 @@ async def test_after_two_failures_no_prompt_waits(
 
 
 async def test_a_pause_doubles_and_ends_with_a_success(
-    service: dict[str, Any],
+    service: Config,
     remote: MemoryStorage,
     server: EmbeddingsServer,
     monkeypatch: pytest.MonkeyPatch,

@@ -4,11 +4,10 @@ import asyncio
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from command import Command
-from conversation import RULE, chat, converse, store
+from conversation import RULE, Config, chat, converse, store
 from memory_hooks import recall
 from memory_hooks.block import RULES
 from memory_semantic import MemoryStorage
@@ -22,7 +21,7 @@ STAGING = "Staging is at 10.0.0.9 since November 2026."
 
 
 async def test_a_statement_in_the_models_words_is_the_users_by_their_quote(
-    memory: dict[str, Any], sam: MemoryStorage, command: Command
+    memory: Config, sam: MemoryStorage, command: Command
 ) -> None:
     """It replaces, ends and is a rule as if the user had typed it."""
     [old] = await sam.upsert(["Staging is at 10.0.0.7."], said_by="user")
@@ -112,7 +111,7 @@ def test_what_strangers_found_worth_keeping_counts() -> None:
 
 
 async def test_a_quote_of_nobody_is_told_and_gives_no_rights(
-    memory: dict[str, Any], sam: MemoryStorage
+    memory: Config, sam: MemoryStorage
 ) -> None:
     [rule] = await sam.upsert([RULE], said_by="user", pin=True)
     ends = await chat(memory, "hi", turns=[store(RULE, expires="2999-01-01")])
@@ -131,9 +130,7 @@ async def test_a_quote_of_nobody_is_told_and_gives_no_rights(
     assert not any(each.quote or each.expires for each in await sam.get_recent())
 
 
-async def test_what_the_user_corrected_stays_so_whoever_says_it_again(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_what_the_user_corrected_stays_corrected(memory: Config, sam: MemoryStorage) -> None:
     [old] = await sam.upsert(["Users are in PostgreSQL."], said_by="user")
     [new] = await sam.upsert(["Users are in MySQL."], old.id, said_by="user")
     for arguments in ({}, {"replaces": new.id}):
@@ -176,9 +173,7 @@ async def test_a_correction_of_one_project_is_not_undone_by_another(sam: MemoryS
     assert scopes == {old: "site", new: "shop"}
 
 
-async def test_where_the_users_words_hold_is_theirs_to_say(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_only_the_user_says_where_a_rule_holds(memory: Config, sam: MemoryStorage) -> None:
     there = {"project": "shop", "project_id": "f00"}
     await sam.upsert([("Use tabs.", None, there), "Answer in German."], said_by="user", pin=True)
     await chat(memory, "hello", turns=[store("Use tabs."), store("Answer in German.")])
@@ -192,9 +187,7 @@ async def test_where_the_users_words_hold_is_theirs_to_say(
     assert rules["Answer in English."].project_id is None and "Answer in German." not in rules
 
 
-async def test_a_quote_is_masked_cut_and_must_be_a_text(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_a_quote_is_masked_cut_and_must_be_a_text(memory: Config, sam: MemoryStorage) -> None:
     key = "sk-proj-Qm8Zt3Rk5Vw2Xy7Bn4Lc9Df6"
     long = f"The key {key} of staging was renewed, {'and again, ' * 50}at last."
     turns = [store("Staging's key was renewed.", quote=long), store("x", quote=5)]
@@ -206,7 +199,7 @@ async def test_a_quote_is_masked_cut_and_must_be_a_text(
 
 
 async def test_a_rule_is_for_this_project_or_for_all(
-    memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    memory: Config, sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     here, there = tmp_path / "shop", tmp_path / "site"
     for folder in (here, there):

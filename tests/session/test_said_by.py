@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from conversation import RULE, call, chat, converse, gives, search, store
+from conversation import RULE, Config, call, chat, converse, gives, search, store
 from memory_hooks import recall
 from memory_hooks.block import RULES
 from memory_semantic import MemoryStorage
@@ -24,7 +24,7 @@ def reading(page: str) -> Any:
     return gives("fetch", {"status": 200, "text": page})
 
 
-async def test_the_user_or_the_agent_said_it(memory: dict[str, Any], sam: MemoryStorage) -> None:
+async def test_the_user_or_the_agent_said_it(memory: Config, sam: MemoryStorage) -> None:
     with_key, own = f"Our key is {KEY}, keep it.", "The user decided to use Postgres."
     prompt = "We moved to Postgres.  And please remember that we never deploy on Fridays! ok?"
     sentences = "We never deploy on Fridays. We moved to Postgres."
@@ -38,9 +38,7 @@ async def test_the_user_or_the_agent_said_it(memory: dict[str, Any], sam: Memory
     assert f" (agent) {own}" in talk.recalled[0]
 
 
-async def test_a_page_said_it_and_gives_no_rules(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_a_page_said_it_and_gives_no_rules(memory: Config, sam: MemoryStorage) -> None:
     rule = (await sam.upsert(["Deploy on any day but Friday."], said_by="user"))[0].id
     turns = [FETCH, store(PLANTED, pin=True, replaces=rule)]
     talk = await chat(memory, reading(PAGE), "Read it.", turns=turns)
@@ -51,9 +49,7 @@ async def test_a_page_said_it_and_gives_no_rules(
     assert f" (page or tool) {PLANTED}" in recalled and RULES not in recalled
 
 
-async def test_the_users_words_are_pinned_and_come_first_in_the_next_session(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_what_the_user_pins_comes_first_later(memory: Config, sam: MemoryStorage) -> None:
     turns = [store(RULE, pin=True)]
     talk = await converse(recall.NAME, memory, RULE, turns=turns)
     assert "Pinned, and shown at the start of each conversation" in str(talk.messages)
@@ -65,7 +61,7 @@ async def test_the_users_words_are_pinned_and_come_first_in_the_next_session(
 
 
 async def test_nobody_speaks_for_the_user(
-    memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+    memory: Config, sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = [store(RULE), store("Fridays are free of deploys.", quote=RULE)]
     await chat(memory, RULE, turns=turns, parent_id="parent")
@@ -77,9 +73,7 @@ async def test_nobody_speaks_for_the_user(
     assert len(kept) == 2 and not any(each.quote or each.said_by == "user" for each in kept)
 
 
-async def test_what_recall_shows_is_nobodys_word_in_this_session(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_what_recall_shows_is_nobodys_word_here(memory: Config, sam: MemoryStorage) -> None:
     await sam.upsert([PLANTED], said_by="tool")
     turns = [search("deploy"), store(PLANTED, pin=True)]
     talk = await converse(recall.NAME, memory, "How do we deploy?", turns=turns)
@@ -88,9 +82,7 @@ async def test_what_recall_shows_is_nobodys_word_in_this_session(
     assert kept.said_by == "tool" and not kept.pinned
 
 
-async def test_thirty_sentences_of_pages_plant_nothing(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_thirty_sentences_of_pages_plant_nothing(memory: Config, sam: MemoryStorage) -> None:
     """What tools answered in the conversations of benchmarks/said_by, stored as rules."""
     [rule] = await sam.upsert([RULE], said_by="user")
     pages = [turn["tool_results"][0] for turn in TURNS if turn.get("tool_results")]

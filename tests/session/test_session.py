@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 from amplifier_core import HookResult
-from conversation import chat, search, store
+from conversation import Config, chat, search, store
 from memory_semantic import MemoryStorage
 from scripted import scripted_session
 
 TURNS = [store("We chose PostgreSQL.", tags=["db"]), search("Which database did we pick?")]
 
 
-async def test_store_in_one_session_find_in_the_next(memory: dict[str, Any]) -> None:
+async def test_store_in_one_session_find_in_the_next(memory: Config) -> None:
     [stored] = (await chat(memory, "Go on.", turns=TURNS[:1])).results
     [found] = (await chat(memory, "Go on.", turns=TURNS[1:])).results
     assert found["output"]["memories"][0]["id"] == stored["output"]["memory_id"]
 
 
-async def test_events_tell_what_happened_and_not_what_was_said(memory: dict[str, Any]) -> None:
+async def test_events_tell_what_happened_and_not_what_was_said(memory: Config) -> None:
     talk = await chat(memory, "Go on.", turns=TURNS)
     (stored, _), events = talk.results, talk.of_tools
     kernel_s = {"session_id", "parent_id", "timestamp"}
@@ -39,7 +39,7 @@ async def test_events_tell_what_happened_and_not_what_was_said(memory: dict[str,
 
 @pytest.mark.parametrize("late", ["", "late"])
 async def test_identity_from_the_session_even_if_it_is_registered_after_mounting(
-    memory: dict[str, Any], root: Path, late: str
+    memory: Config, root: Path, late: str
 ) -> None:
     session = {} if late else {"agent_identity": "helper"}
     async with scripted_session(TURNS[:1], memory, session=session) as opened:
@@ -49,9 +49,7 @@ async def test_identity_from_the_session_even_if_it_is_registered_after_mounting
     assert [path.name for path in root.iterdir()] == [late or "helper"]
 
 
-async def test_without_identity_the_tools_are_there_and_say_how_to_set_one(
-    root: Path, tmp_path: Path
-) -> None:
+async def test_without_identity_the_tools_say_how_to_set_one(root: Path, tmp_path: Path) -> None:
     talk = await chat({"storage_root": str(root)}, "Go on.", turns=TURNS)
     for result in talk.results:
         assert not result["success"]
@@ -60,9 +58,7 @@ async def test_without_identity_the_tools_are_there_and_say_how_to_set_one(
     assert not root.exists() and list((tmp_path / "home").iterdir()) == []
 
 
-async def test_a_handler_that_fails_does_not_undo_what_was_stored(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_a_handler_that_fails_undoes_no_store(memory: Config, sam: MemoryStorage) -> None:
     async def fail(event: str, data: dict[str, Any]) -> HookResult:
         raise RuntimeError("a hook of somebody else's")
 
@@ -73,7 +69,7 @@ async def test_a_handler_that_fails_does_not_undo_what_was_stored(
 
 
 async def test_nothing_that_was_said_gets_into_a_log(
-    memory: dict[str, Any], caplog: pytest.LogCaptureFixture
+    memory: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG):
         await chat(memory, "Go on.", turns=TURNS)

@@ -9,7 +9,7 @@ import pytest
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic_sharing import mount
 from conftest import Clock, MakeStorage
-from conversation import call, chat, search, store
+from conversation import Config, call, chat, search, store
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
 from scripted import MEMORY_MODULE, scripted_session
@@ -19,7 +19,7 @@ Call = list[dict[str, Any]]
 
 
 @pytest.fixture
-def play(memory: dict[str, Any]) -> Callable[..., Any]:
+def play(memory: Config) -> Callable[..., Any]:
     """Plays a session in which the model makes these calls, one after the other; as `agent`, with
     the settings of sharing in `config`, or without the module. Returns their results.
     """
@@ -51,7 +51,7 @@ def found(result: dict[str, Any]) -> list[tuple[str, str | None]]:
 
 
 async def test_an_agent_shares_with_those_in_the_settings_and_an_event_tells_it_without_the_text(
-    play: Any, memory: dict[str, Any], make_storage: MakeStorage
+    play: Any, memory: Config, make_storage: MakeStorage
 ) -> None:
     sam, alice = make_storage(), make_storage("alice")
     memory_id = await sam.store("We chose PostgreSQL.", ["db"], {"session": "s"})
@@ -92,7 +92,7 @@ async def test_an_agent_shares_with_nobody_else_and_only_its_own_memories_but_no
     assert sorted(path.name for path in root.iterdir()) == ["sam", "team"]
 
 
-async def test_without_permission_there_is_no_memory_share(memory: dict[str, Any]) -> None:
+async def test_without_permission_there_is_no_memory_share(memory: Config) -> None:
     for config, more in (
         ({"also_search": ["team"]}, {}),
         ({"share_with": ""}, {}),
@@ -107,7 +107,7 @@ async def test_without_permission_there_is_no_memory_share(memory: dict[str, Any
 
 @pytest.mark.parametrize("comes_first", [False, True])
 async def test_its_search_replaces_the_other_one_and_needs_no_store_of_its_own(
-    memory: dict[str, Any], make_storage: MakeStorage, root: Path, comes_first: bool
+    memory: Config, make_storage: MakeStorage, root: Path, comes_first: bool
 ) -> None:
     await make_storage("team").store("The team deploys on Tuesdays.")
     sharing = {MODULE: {"also_search": ["team"]}}
@@ -158,9 +158,7 @@ async def test_a_search_is_recorded_in_its_own_log_and_in_nobody_else_s(
     assert [json.loads(line)["ids"] for line in log.read_text().splitlines()] == [[own]]
 
 
-async def test_an_id_is_looked_up_in_its_own_store_then_in_the_others(
-    play: Any, make_storage: MakeStorage
-) -> None:
+async def test_an_id_is_looked_up_in_its_own_first(play: Any, make_storage: MakeStorage) -> None:
     own = await make_storage().store("own")
     of_ops = await make_storage("ops").store("of ops", metadata={"from": "bob"})
     config = {"also_search": ["team", "ops"]}
@@ -238,7 +236,7 @@ async def test_the_settings_open_what_they_name_and_nothing_else(
     assert counts == [2, 2, 1, 1]
 
 
-async def test_mounting_opens_nothing(memory: dict[str, Any], root: Path, tmp_path: Path) -> None:
+async def test_mounting_opens_nothing(memory: Config, root: Path, tmp_path: Path) -> None:
     for config in (None, {}, {**memory, "share_with": "alice", "also_search": ["team"]}):
         coordinator = MockCoordinator()
         assert await mount(coordinator, config) is None

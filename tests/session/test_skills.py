@@ -21,7 +21,7 @@ from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
 from command import EXECUTABLE, settings
 from conftest import MakeTools
-from conversation import call, chat, search, store
+from conversation import Config, call, chat, search, store
 from memory_hooks import capture
 from memory_semantic import MemoryStorage, estimate_tokens
 from scripted import LOOPS, MEMORY_MODULE, REPOSITORY, scripted_session
@@ -86,7 +86,7 @@ def tool_skills(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("behavior", ["agent-memory", "memory-core"])
 async def test_the_commands_are_there_before_the_first_prompt(
-    memory: dict[str, Any], sam: MemoryStorage, tool_skills: None, behavior: str
+    memory: Config, sam: MemoryStorage, tool_skills: None, behavior: str
 ) -> None:
     """In the app's order: it mounts the modules, reads the commands, and then takes a prompt."""
     modules = yaml.safe_load((REPOSITORY / f"behaviors/{behavior}.yaml").read_text())["tools"]
@@ -104,7 +104,7 @@ async def test_the_commands_are_there_before_the_first_prompt(
 
 @pytest.mark.parametrize("typed", ["Never deploy on Fridays.", "never do it on fridays, ever"])
 async def test_what_follows_remember_is_said_by_the_user(
-    memory: dict[str, Any], sam: MemoryStorage, typed: str
+    memory: Config, sam: MemoryStorage, typed: str
 ) -> None:
     rule = "Never deploy on Fridays."
     turns = [search(typed), store(rule, quote=typed, pin=True, everywhere=True)]
@@ -115,9 +115,7 @@ async def test_what_follows_remember_is_said_by_the_user(
     assert "'said_by': 'user'" in str(talk.results[-1])
 
 
-async def test_the_prompt_of_another_skill_and_the_rest_of_this_one_are_nobodys(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_the_rest_of_skill_prompts_is_nobodys(memory: Config, sam: MemoryStorage) -> None:
     asked = [prompt("council", SAID), prompt("remember", "x").partition("The user's")[0]]
     other = "Use the load_skill tool to load the skill"
     turns = [store(SAID), "Stored.", store(other)]
@@ -125,9 +123,7 @@ async def test_the_prompt_of_another_skill_and_the_rest_of_this_one_are_nobodys(
     assert {each.said_by for each in await sam.get_recent()} == {"agent"}
 
 
-async def test_the_command_of_forget_and_its_undo_run_in_a_shell(
-    sam: MemoryStorage, root: Path
-) -> None:
+async def test_the_command_of_forget_and_its_undo_run(sam: MemoryStorage, root: Path) -> None:
     settings(agent_identity="sam", storage_root=str(root), embedding_model="local")
     texts = ['The "staging" server costs $5 `now`.', "It has 4 cores.", "Lunch is at one."]
     ids = await sam.store_many(texts)
@@ -173,7 +169,7 @@ async def test_read_only_leaves_the_tools_that_it_allows(
 
 
 async def test_the_agent_as_its_file_configures_it_searches_the_store_of_its_parent(
-    memory: dict[str, Any], sam: MemoryStorage
+    memory: Config, sam: MemoryStorage
 ) -> None:
     await sam.store_many(["We chose PostgreSQL.", "PostgreSQL was moved to version 17."])
     header, _ = parts(AGENT)
