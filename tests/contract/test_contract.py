@@ -243,9 +243,7 @@ async def test_what_is_deleted_can_be_stored_as_new(plain: MemoryStorage, clock:
     assert await plain.count() == 2 and await plain.check() == []
 
 
-async def test_the_beginning_of_an_id_is_enough_if_no_other_has_it(
-    plain: MemoryStorage,
-) -> None:
+async def test_the_beginning_of_an_id_is_enough_if_no_other_has_it(plain: MemoryStorage) -> None:
     ids = ["mem-a3f2b8c1d4e5", "mem-a3f2b8c1d4e6", "mem-a3f2b9000000", "mem-00dd00000000"]
     assert shortened(ids[1:], ids) == {
         id: id[:n] for id, n in zip(ids[1:], (16, 10, 8), strict=True)

@@ -143,9 +143,7 @@ def test_accepts_valid_names(name: str) -> None:
     assert MemoryStorage(name).agent_id == name
 
 
-def test_an_identity_that_overrules_the_variable_says_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_identity_that_overrules_the_variable_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "alice")
     lost = "AMPLIFIER_AGENT_IDENTITY names 'alice', without effect"
     for session, module in (({"agent_identity": "Sam"}, {}), ({}, {"agent_identity": 7})):

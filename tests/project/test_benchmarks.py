@@ -22,9 +22,7 @@ def test_only_a_failure_of_ours_makes_a_run_incomplete() -> None:
     assert speed.ours_failed({"calls": []}) == []
 
 
-def test_a_step_is_ended_by_the_time_of_ours_and_no_clock(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_step_is_ended_by_the_time_of_ours_and_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """The waiting one would wait for ever; ours, which is asked first, has no limit."""
     ours, other = Peer("ours", "", "AgentMemory", ()), Peer("other", "", "Chroma", ())
     code = {"ours": "print(1)", "other": "import signal; signal.pause()"}

@@ -124,9 +124,7 @@ async def test_odd_prompts_break_no_turn_and_take_no_time(memory: Config) -> Non
     assert states("\ud800 is a lone one.")  # which the kernel does not let through
 
 
-async def test_a_wrong_setting_is_said_once_and_breaks_nothing(
-    memory: Config,
-) -> None:
+async def test_a_wrong_setting_is_said_once_and_breaks_nothing(memory: Config) -> None:
     for says, settings in (("max_per_session", {"max_per_session": -1}), ("cues", {"cues": 1})):
         talk = await converse(memory, DECISION, RULE, settings=settings)
         [line] = talk.shown
@@ -185,9 +183,7 @@ async def test_a_skill_shows_it_itself(memory: Config, sam: MemoryStorage) -> No
     assert [remembered(line) for line in talk.shown] == [RULE] and await sam.count() == 2
 
 
-async def test_what_a_broken_turn_stored_is_shown_at_the_next_prompt_or_end(
-    memory: Config,
-) -> None:
+async def test_what_a_broken_turn_stored_is_shown_at_the_next_prompt_or_end(memory: Config) -> None:
     async def breaks_off(session: AmplifierSession) -> None:
         with suppress(Exception):
             await session.execute("Keep it.")

@@ -142,9 +142,7 @@ async def test_what_the_user_corrected_stays_corrected(memory: Config, sam: Memo
     assert old.id in [each.id for each in await sam.get_recent(holding=True)]
 
 
-async def test_what_was_corrected_is_as_it_was_when_the_correction_goes(
-    sam: MemoryStorage,
-) -> None:
+async def test_what_was_corrected_is_as_it_was_when_the_correction_goes(sam: MemoryStorage) -> None:
     """Whatever an agent said meanwhile: a rule is a rule again, and what has ended hinders none."""
     old, new = ("Deploy on Tuesdays.", "Deploy on Thursdays.")
     [rule] = await sam.upsert([old], said_by="user", pin=True)
