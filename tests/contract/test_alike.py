@@ -29,9 +29,7 @@ async def test_what_a_new_memory_may_replace_comes_with_its_answer(
     assert "alike" not in await tools.call("memory_store", content=NEW)
 
 
-async def test_of_other_projects_and_past_times_nothing_is_alike(
-    make_storage: MakeStorage, clock: Clock
-) -> None:
+async def test_no_other_project_or_time_is_alike(make_storage: MakeStorage, clock: Clock) -> None:
     sam = make_storage()
     here, there = ({"project": name, "project_id": name} for name in ("shop", "site"))
     await sam.store_many([(OLD, None, there)])

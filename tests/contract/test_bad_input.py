@@ -192,9 +192,7 @@ async def test_an_unexpected_error_is_reported_by_its_kind_and_not_by_its_messag
         assert hidden not in told
 
 
-def test_ctrl_c_says_that_the_command_can_be_run_again(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_says_it_can_be_run_again(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     async def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 

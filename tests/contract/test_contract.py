@@ -154,9 +154,7 @@ async def test_a_thousand_at_once_have_ids_in_order(plain: MemoryStorage, clock:
 
 
 @pytest.mark.parametrize("weight", [0, 0.3, 1])
-async def test_a_search_and_a_list_answer_as_if_all_memories_were_compared(
-    make: MakeStorage, clock: Clock, weight: float
-) -> None:
+async def test_all_memories_are_compared(make: MakeStorage, clock: Clock, weight: float) -> None:
     """As the dictionary does it. What its formula gives, test_ranking shows."""
     source, subjects = random.Random(5), ["pool", "retry", "index", "cache", "queue", "lock"]
 

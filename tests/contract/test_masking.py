@@ -171,9 +171,7 @@ async def test_there_is_no_way_into_a_store_around_the_mask(
     assert newest.metadata == {"db password": "***", "project": "shop"}
 
 
-async def test_it_can_be_turned_off_and_what_was_stored_then_is_masked_when_shown(
-    make_tools: MakeTools,
-) -> None:
+async def test_what_was_stored_unmasked_is_masked_when_shown(make_tools: MakeTools) -> None:
     tools = await make_tools(mask_secrets=False)
     output = await tools.call("memory_store", content=f"The key is {KEY}.")
     assert "masked_secrets" not in output

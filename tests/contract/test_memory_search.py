@@ -98,7 +98,7 @@ def test_what_since_may_be(since: str, moment: str) -> None:
     assert str(clean_time(since, "since")) == f"{moment}+00:00"
 
 
-async def test_an_answer_is_bounded_and_short_memories_come_whole(
+async def test_a_bounded_answer_has_the_short_whole(
     tools: Tools, make_storage: MakeStorage
 ) -> None:
     short = [f"short fact {i}" for i in range(10)]
@@ -115,9 +115,7 @@ async def test_an_answer_is_bounded_and_short_memories_come_whole(
             assert "of 9,8" in memory["cut"] and memory["id"] in memory["cut"]
 
 
-async def test_a_query_that_is_an_id_or_its_beginning_reads_that_memory_whole(
-    tools: Tools, storage: MemoryStorage
-) -> None:
+async def test_an_id_or_its_beginning_reads_one_whole(tools: Tools, storage: MemoryStorage) -> None:
     long = "long " * 1_999 + "long"
     stored = (await tools.call("memory_store", content=long))["memory_id"]
     await storage.restore(

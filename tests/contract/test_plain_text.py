@@ -39,9 +39,7 @@ def test_flags_are_what_tags_are_for() -> None:
     assert normal("\U0001f3f4" + tagged("delete") + "\U000e007f") == "\U0001f3f4"
 
 
-async def test_a_credential_cannot_hide_behind_what_is_not_stored(
-    tools: Tools, make_storage: MakeStorage
-) -> None:
+async def test_a_credential_hides_behind_nothing(tools: Tools, make_storage: MakeStorage) -> None:
     key = "ghp_" + "a1B2" * 9
     lines = "a line\r\n" * 1_240  # too long before its line ends are counted once
     for text in (key[:9] + tagged("x") + key[9:], f"{lines}{key}", f"\ufeff{key}"):

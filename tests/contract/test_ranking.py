@@ -34,7 +34,7 @@ MOMENT = timedelta(microseconds=1)
         (1.00002, WEEK, 1.0),
     ],
 )
-def test_memories_younger_than_seven_days_are_boosted_by_20_percent(
+def test_the_last_seven_days_are_boosted(
     similarity: float, age: timedelta, expected: float
 ) -> None:
     assert score(similarity, NOW - age, NOW) == pytest.approx(expected)
@@ -106,9 +106,7 @@ def test_what_the_pieces_of_a_text_are(text: str, pieces: str) -> None:
     assert ranking.indexed(text) == sorted(crc32(piece.encode()) for piece in casefolded)
 
 
-async def test_a_word_is_found_in_a_compound_and_with_a_typing_error_and_a_name_exactly(
-    make_storage: MakeStorage,
-) -> None:
+async def test_words_are_found_inside_others_and_names_exactly(make_storage: MakeStorage) -> None:
     storage = make_storage(embedding_model="static", lexical_weight=1)
     memories = {
         "Kühlschrank": "Freitag ist der Kühlschrankreparaturtermin",
@@ -161,9 +159,7 @@ async def test_common_words_are_left_out_of_what_a_service_embeds(
         assert server.requests[-1]["input"] == [asked]
 
 
-async def test_a_question_without_words_is_ranked_by_meaning_and_other_models_have_no_words(
-    root: Path, clock: Clock
-) -> None:
+async def test_without_words_only_the_meaning_ranks(root: Path, clock: Clock) -> None:
     for agent, weight in (("sam", None), ("bob", 0.5)):
         config = {"storage_root": str(root), "lexical_weight": weight}
         storage = MemoryStorage(agent, config, embeddings=PlainVectors(), clock=clock)

@@ -23,7 +23,7 @@ TYPOS = {
 
 
 @pytest.mark.parametrize("name", TYPOS)
-async def test_an_unknown_name_is_reported_with_the_nearest_one_at_the_call(
+async def test_a_typo_is_named_with_the_nearest(
     make_tools: MakeTools, root: Path, name: str
 ) -> None:
     for value in ("very-secret", None, ""):

@@ -83,7 +83,7 @@ async def test_it_shows_who_recorded_it_where_and_why_it_is_there(sam: Agent) ->
     assert "why:" not in await sam.bundle("quokka", session_id="s2")
 
 
-async def test_a_handoff_holds_what_its_receiver_may_see_and_comes_up_by_itself(
+async def test_a_handoff_reaches_its_receiver(
     daemon: DaemonProcess, sam: Agent, eve: Agent
 ) -> None:
     await sam.record("my private quokka", channel="private")
@@ -235,9 +235,7 @@ async def test_other_words_find_it_if_the_database_knows_vectors(sam: Agent, mea
         assert len([1 for (vector,) in sam.rows("embedding", "chunks") if vector]) == 21
 
 
-async def test_decisions_are_found_by_meaning_and_in_any_language(
-    sam: Agent, meaning: bool
-) -> None:
+async def test_decisions_are_found_by_meaning_in_any_language(sam: Agent, meaning: bool) -> None:
     async with sam.connected():
         for text in (
             "We chose PostgreSQL for the users table",

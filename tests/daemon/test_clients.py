@@ -49,7 +49,7 @@ def rows(agent: Agent) -> int:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_clients_of_both_eras_see_the_five_tools(
+async def test_clients_of_both_eras_see_tools(
     daemon: DaemonProcess, tenant: str, mode: str
 ) -> None:
     agent = daemon.agent(tenant, mode=mode)

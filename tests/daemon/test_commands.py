@@ -208,9 +208,7 @@ def test_refuses_a_schema_of_others_and_a_port_in_use(daemon: DaemonProcess, fre
     assert "--allow-host" in refusal(second, "serve", "--host", "0.0.0.0")
 
 
-async def test_says_what_to_run_without_the_right_to_a_role(
-    daemon: DaemonProcess, fresh: str
-) -> None:
+async def test_without_rights_it_says_what_to_run(daemon: DaemonProcess, fresh: str) -> None:
     name = conninfo_to_dict(fresh)["dbname"]
     user = f"u_{name}"
     daemon.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'x'; GRANT CREATE ON DATABASE {name} TO {user}")
@@ -232,7 +230,7 @@ async def test_says_what_to_run_without_the_right_to_a_role(
         daemon.sql(f"REVOKE memory_daemon FROM {user}; DROP ROLE {user}")
 
 
-async def test_a_failure_is_explained_reveals_nothing_and_leaves_nothing_half_written(
+async def test_a_failure_is_explained_and_reveals_nothing(
     fresh: str, daemon: DaemonProcess
 ) -> None:
     own = DaemonProcess(daemon.home, dsn=fresh).start()

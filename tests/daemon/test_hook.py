@@ -206,9 +206,7 @@ async def test_mounting_connects_to_nothing_and_a_silent_daemon_delays_only_so_l
     assert "4 events" in warnings(caplog)[-1]
 
 
-async def test_the_queue_ends_by_characters_too(
-    sam: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_queue_is_cut_by_characters(sam: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hook, "QUEUE_CHARS", 20)
     await play(sam, [PROMPT, "And?"])
     assert recorded(sam, "content->>'text'") == ["Done.", "And?", "Done."]

@@ -16,9 +16,7 @@ CHANNELS = ("private", "agent", "team", "public")
 SENSITIVITIES = ("none", "low", "high", "secret")
 
 
-async def test_the_serving_role_sees_no_rows_without_the_tenant_and_writes_none_for_another(
-    daemon: DaemonProcess, sam: Agent
-) -> None:
+async def test_the_serving_role_is_kept_to_one_tenant(daemon: DaemonProcess, sam: Agent) -> None:
     await one_of_everything(sam)
     for table in TABLES:
         assert daemon.sql(f"SELECT 1 FROM {table} WHERE tenant_id = %s", sam.tenant), table

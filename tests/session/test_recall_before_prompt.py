@@ -128,7 +128,7 @@ async def test_a_cleared_conversation_begins_anew(memory: Config, sam: MemorySto
     assert forked.recalled == talk.recalled
 
 
-async def test_what_another_session_corrects_rules_or_notes_meanwhile_reaches_an_open_one(
+async def test_what_others_store_reaches_an_open_session(
     memory: Config, sam: MemoryStorage
 ) -> None:
     """The correction and the rule at once, the note when it is close."""
@@ -348,9 +348,7 @@ async def test_without_identity_nothing_breaks(memory: Config, root: Path, tmp_p
     assert not root.exists()
 
 
-async def test_the_store_is_that_of_the_tools_unless_the_hook_names_another(
-    memory: Config, make_storage: MakeStorage
-) -> None:
+async def test_the_hook_may_name_another_store(memory: Config, make_storage: MakeStorage) -> None:
     await make_storage("sam").store(DECISION)
     await make_storage("alice").store(OTHERS[0])
     everything = {"min_cosine": 0}

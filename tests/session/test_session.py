@@ -38,9 +38,7 @@ async def test_events_tell_what_happened_and_not_what_was_said(memory: Config) -
 
 
 @pytest.mark.parametrize("late", ["", "late"])
-async def test_identity_from_the_session_even_if_it_is_registered_after_mounting(
-    memory: Config, root: Path, late: str
-) -> None:
+async def test_an_identity_may_come_after_the_mount(memory: Config, root: Path, late: str) -> None:
     session = {} if late else {"agent_identity": "helper"}
     async with scripted_session(TURNS[:1], memory, session=session) as opened:
         if late:

@@ -103,9 +103,7 @@ async def test_the_commands_are_there_before_the_first_prompt(
 
 
 @pytest.mark.parametrize("typed", ["Never deploy on Fridays.", "never do it on fridays, ever"])
-async def test_what_follows_remember_is_said_by_the_user(
-    memory: Config, sam: MemoryStorage, typed: str
-) -> None:
+async def test_remember_makes_it_the_users(memory: Config, sam: MemoryStorage, typed: str) -> None:
     rule = "Never deploy on Fridays."
     turns = [search(typed), store(rule, quote=typed, pin=True, everywhere=True)]
     talk = await chat(memory, prompt("remember", typed), turns=turns)
@@ -168,7 +166,7 @@ async def test_read_only_leaves_the_tools_that_it_allows(
     assert not root.exists()
 
 
-async def test_the_agent_as_its_file_configures_it_searches_the_store_of_its_parent(
+async def test_the_agent_searches_the_store_of_its_parent(
     memory: Config, sam: MemoryStorage
 ) -> None:
     await sam.store_many(["We chose PostgreSQL.", "PostgreSQL was moved to version 17."])
