@@ -30,9 +30,7 @@ NEW = timedelta(0)
         *((-0.7, NEW, 0), (1.00002, NEW, 1.2), (1.00002, WEEK, 1.0)),
     ],
 )
-def test_the_last_seven_days_are_boosted(
-    similarity: float, age: timedelta, expected: float
-) -> None:
+def test_the_last_week_is_boosted(similarity: float, age: timedelta, expected: float) -> None:
     assert score(similarity, NOW - age, NOW) == pytest.approx(expected)
 
 
