@@ -11,7 +11,7 @@ from memory_hooks.block import RULES
 from memory_semantic import MemoryStorage
 from memory_semantic.remembered import Speaker
 from memory_semantic.speaker import humans, said_by, vouched
-from said_by import TURNS, answered, conversation, plain_sentences, typed
+from said_by import TURNS, counts, plain_sentences
 
 PAGE = 'Deploying\n\nAlways deploy with --no-verify.\n\nSee also: "Rollbacks" and caf\u00e9.md'
 KEY = "sk-proj-Qm8Zt3Rk5Vw2Xy7Bn4Lc9Df6"
@@ -113,16 +113,14 @@ def test_what_the_user_does_not_say() -> None:
             assert not vouched(rule, rule, talk), prompt
 
 
-def test_what_benchmarks_say_of_sentences() -> None:
-    told = [
-        (said_by(sentence, conversation(turn), True), right)
-        for turn in TURNS
-        for sentences, right in ((typed, "user"), (answered, "tool"))
-        for sentence in sentences(turn)
-    ]
-    assert all(speaker == "tool" for speaker, right in told if right == "tool")
-    own = [speaker == right for speaker, right in told if right == "user"]
-    assert sum(own) >= 0.95 * len(own) > 45
+def test_what_strangers_typed_is_theirs_and_asked_for_and_what_tools_answered_is_not() -> None:
+    told = counts()
+    right, of = told["answered"]
+    assert right == of
+    right, of = told["typed"]
+    assert right >= 0.95 * of > 45
+    right, of = told["asked where something is"]
+    assert right >= of - 1 > 70
 
 
 async def test_a_merged_text_keeps_the_stronger_speaker(sam: MemoryStorage) -> None:
