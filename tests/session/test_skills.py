@@ -1,8 +1,8 @@
 """The skills with which a person sees and corrects what is remembered, inside a session.
 
 Amplifier's tool-skills reads the files; here it is only checked that they have its form, and that
-it knows them in time. What they tell the model to do is played by a script, after the prompts that
-Amplifier writes for them; the command that /forget runs is the one in its file, and really runs.
+it is told of them in time. A script plays the model, after the prompts that Amplifier writes for
+them; the command that /forget runs is the one in its file, and really runs.
 
 And the agent for look-ups: a question that needs several costs the conversation only the answer.
 """
@@ -21,7 +21,7 @@ from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
 from command import EXECUTABLE, settings
 from conftest import MakeTools
-from conversation import Config, call, chat, search, store
+from conversation import Config, chat, search, store
 from memory_hooks import capture
 from memory_semantic import MemoryStorage, estimate_tokens
 from scripted import LOOPS, MEMORY_MODULE, REPOSITORY, scripted_session
@@ -78,28 +78,18 @@ def test_forget_runs_nothing_before_the_yes_of_the_person() -> None:
     assert "memory_store" not in body
 
 
-@pytest.fixture
-def tool_skills(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions find the stand-in for Amplifier's own module."""
-    monkeypatch.setitem(LOOPS, "tool-skills", Path(__file__).with_name("tool-skills"))
-
-
 @pytest.mark.parametrize("behavior", ["agent-memory", "memory-core"])
-async def test_the_commands_are_there_before_the_first_prompt(
-    memory: Config, sam: MemoryStorage, tool_skills: None, behavior: str
+async def test_the_skills_are_known_before_the_first_prompt(
+    memory: Config, monkeypatch: pytest.MonkeyPatch, behavior: str
 ) -> None:
-    """In the app's order: it mounts the modules, reads the commands, and then takes a prompt."""
+    """After that, the app reads the commands no more."""
+    monkeypatch.setitem(LOOPS, "tool-skills", Path(__file__).with_name("tool-skills"))
     modules = yaml.safe_load((REPOSITORY / f"behaviors/{behavior}.yaml").read_text())["tools"]
     tools = {each["module"]: each.get("config", {}) for each in modules}
     skills = {"tool-skills": tools.get("tool-skills", {})}
-    turns = [call("load_skill", skill_name="remember", arguments=SAID), store(SAID)]
-    async with scripted_session(turns, memory, tools=skills) as session:
-        commands = session.coordinator.get_capability("skills_discovery").get_shortcuts()
-        await session.execute(prompt("remember", SAID))
-        messages = await session.coordinator.get("context").get_messages()
-    assert set(commands) == (set(NAMES) if behavior == "agent-memory" else set())
-    assert ("Call `memory_store`:" in str(messages)) is bool(commands)
-    assert [each.said_by for each in await sam.get_recent()] == ["user"]
+    async with scripted_session([], memory, tools=skills) as session:
+        told = session.coordinator.get("tools")["load_skill"].sources
+    assert told == ([str(SKILLS)] if behavior == "agent-memory" else [])
 
 
 @pytest.mark.parametrize("typed", ["Never deploy on Fridays.", "never do it on fridays, ever"])
