@@ -1,4 +1,4 @@
-"""A stand-in for Amplifier's own tool for skills, which is in no registry: it notes which folders it
+"""A stand-in for Amplifier's own tool for skills, which is in no registry: it notes what folders it
 is told of. What a name such as `@agent-memory:folder` in its config stands for, the real one learns
 at the first request to a model, which is too late for the commands of the app.
 """
