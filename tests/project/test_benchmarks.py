@@ -26,9 +26,8 @@ def test_a_step_is_ended_by_the_time_of_ours_and_no_clock(monkeypatch: pytest.Mo
     """The waiting one would wait for ever; ours, which is asked first, has no limit."""
     ours, other = Peer("ours", "", "AgentMemory", ()), Peer("other", "", "Chroma", ())
     code = {"ours": "print(1)", "other": "import signal; signal.pause()"}
-    monkeypatch.setattr(
-        "stores.peers.command_of", lambda peer, *_: ["python3", "-c", code[peer.name]]
-    )
+    asked = "stores.peers.command_of"
+    monkeypatch.setattr(asked, lambda peer, *_: ["python3", "-c", code[peer.name]])
     runs = Runs()
     assert runs.run(ours, "fill")[0] == 1
     with pytest.raises(Failed, match="times as long as ours"):
@@ -51,9 +50,7 @@ def test_the_documents_are_what_the_results_say(tmp_path: Path) -> None:
 def test_a_part_that_failed_says_so() -> None:
     ran = {"version": "9.8.7", "started": "2026-11-25T10:00:00+00:00", "quick": True}
     text = page.stamp("speed", ran | {"failed": "ValueError: a | b"})
-    assert text.startswith(
-        "`uv run benchmarks/run.py --parts speed --quick`, version 9.8.7 on 2026"
-    )
+    assert text.startswith("`uv run benchmarks/run.py --parts speed --quick`, version 9.8.7 on 20")
     assert "Not figures to quote" in text and "not complete: ValueError: a \\| b." in text
     marked = "a\n<!-- measured speed -->\nold\n<!-- /measured -->\nb <!-- measured -->\n"
     marked += "<!-- /measured -->"
