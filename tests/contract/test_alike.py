@@ -21,9 +21,8 @@ async def test_what_a_new_memory_may_replace_comes_with_its_answer(
     stored = await tools.call("memory_store", content=NEW)
     assert stored["alike"] == [f"{old.id[:12]} {clock():%Y-%m-%d}: {OLD}"]
     assert "store it again with `replaces`" in stored["note"]
-    assert "alike" not in await tools.call(
-        "memory_store", content="The cache is Redis, not Valkey."
-    )
+    unlike = "The cache is Redis, not Valkey."
+    assert "alike" not in await tools.call("memory_store", content=unlike)
     # What is replaced is told no more.
     await sam.upsert([NEW], old.id)
     assert "alike" not in await tools.call("memory_store", content=NEW)
