@@ -113,10 +113,8 @@ async def test_a_bounded_answer_has_the_short_whole(
 async def test_an_id_or_its_beginning_reads_one_whole(tools: Tools, storage: MemoryStorage) -> None:
     long = "long " * 1_999 + "long"
     stored = (await tools.call("memory_store", content=long))["memory_id"]
-    await storage.restore(
-        Memory(agent_id="sam", content=f"fact {number}", id=f"mem-a3f2{number:08x}")
-        for number in range(7)
-    )
+    named = {f"fact {number}": f"mem-a3f2{number:08x}" for number in range(7)}
+    await storage.restore(Memory(agent_id="sam", content=text, id=named[text]) for text in named)
     for query, texts in (
         (f" {stored} ", [long]),
         (stored[:8], [long]),
@@ -129,9 +127,8 @@ async def test_an_id_or_its_beginning_reads_one_whole(tools: Tools, storage: Mem
         assert [memory["content"] for memory in found] == texts
         assert all(memory.keys() == {"id", "content", "timestamp"} for memory in found)
     five = ", ".join(f"mem-a3f20000000{number}" for number in range(5))
-    assert await tools.refused("memory_search", query="mem-a3f2") == (
-        f"7 ids begin with mem-a3f2: {five}, …. Name one of them. Nothing was changed."
-    )
+    several = f"7 ids begin with mem-a3f2: {five}, …. Name one of them. Nothing was changed."
+    assert await tools.refused("memory_search", query="mem-a3f2") == several
     for words in ("a3f2", "mem-a3f", "mem-a3f2 fact", "cafe", "2024"):  # these ask for a meaning
         output = await tools.call("memory_search", query=words)
         assert all("score" in memory for memory in output["memories"]), words
