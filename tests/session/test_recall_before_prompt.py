@@ -50,6 +50,10 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [record for record in caplog.records if record.name.startswith("memory_hooks")]
 
 
+def project(folder: Path) -> dict[str, str]:
+    return project_of(SimpleNamespace(get_capability=lambda _: str(folder)))
+
+
 async def clear(session: AmplifierSession) -> None:
     """As `/clear` does it."""
     await session.coordinator.get("context").clear()
@@ -151,8 +155,8 @@ async def test_what_others_store_reaches_an_open_session(
 LITTLE = {"token_budget": 110, "prompt_token_budget": 110}
 
 
-def many(number: int, *, about: str = "") -> list[str]:
-    return [f"Ticket {n:03} of {about or 'the backlog'} is closed." for n in range(number)]
+def many(number: int) -> list[str]:
+    return [f"Ticket {n:03} of the backlog is closed." for n in range(number)]
 
 
 async def test_rules_the_users_words_what_is_close_and_the_latest_come_first(
@@ -194,10 +198,7 @@ async def test_other_projects_give_no_rules_and_their_notes_come_last_and_named(
     for folder in (here, there):
         (folder / ".git").mkdir(parents=True)
     (here / "src" / "api").mkdir(parents=True)
-    own, other = (
-        project_of(SimpleNamespace(get_capability=lambda _, place=place: str(place)))
-        for place in (here, there)
-    )
+    own, other = map(project, (here, there))
     await sam.upsert([("Use tabs.", None, own)], pin=True, said_by="user")
     await sam.upsert([("Answer in French.", None, other)], pin=True, said_by="user")
     await sam.upsert(["Never deploy on Fridays."], pin=True, said_by="user")
@@ -219,7 +220,7 @@ async def test_other_projects_give_no_rules_and_their_notes_come_last_and_named(
 async def test_a_project_is_shown_beside_many_newer_notes_of_others(
     memory: Config, sam: MemoryStorage, old: MemoryStorage
 ) -> None:
-    here = project_of(SimpleNamespace(get_capability=lambda _: None))
+    here = project(Path.cwd())
     await old.upsert([(text, None, here) for text in OTHERS], said_by="user")
     await sam.store_many([(text, None, {"project_id": "f00"}) for text in many(600)])
     [recalled] = (await converse(memory, "hello")).recalled
