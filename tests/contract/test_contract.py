@@ -15,15 +15,8 @@ from typing import Any
 import pytest
 from conftest import Clock, MakeStorage, MakeTools
 from dict_place import DictPlace, agree
-from memory_semantic import (
-    EmbeddingGenerator,
-    InputError,
-    Memory,
-    MemoryStorage,
-    Place,
-    StorageError,
-    ranking,
-)
+from memory_semantic import EmbeddingGenerator, InputError, Memory, MemoryStorage, Place, ranking
+from memory_semantic.errors import StorageError
 from memory_semantic.files import edge
 from memory_semantic.points import EmbeddingModel
 from memory_semantic.remembered import point_id, shortened
