@@ -1,6 +1,4 @@
-"""Whatever cannot be used is refused in words that say what to write instead; of what fails
-unexpectedly only the kind is reported, as its message may quote a memory.
-"""
+"""What cannot be used is refused in words that help; of what fails otherwise, its kind is told."""
 
 import asyncio
 import json

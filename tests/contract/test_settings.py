@@ -1,6 +1,4 @@
-"""An unknown setting is refused by name, so that nobody believes it has an effect; and
-whose store it is: where the identity comes from, and which names are valid.
-"""
+"""An unknown setting is refused by name; and whose store it is, by which names."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,5 +1,4 @@
-"""No tenant sees another; within a tenant, channel and sensitivity decide, and nobody hides what
-others see or makes rules that they may not make."""
+"""No tenant sees another; within one, channel and sensitivity decide, and who may make rules."""
 
 import asyncio
 import itertools

@@ -1,6 +1,4 @@
-"""Capture: before a turn in which a person states something, the model is asked to store what will
-last, and what it stores is shown. In real sessions; a script plays the model.
-"""
+"""Capture asks the model to store what a person states, and shows what it stores."""
 
 from contextlib import suppress
 from functools import partial

@@ -1,7 +1,4 @@
-"""What a host meets: mounting is free, the kernel's own suites pass, nothing is left behind, and
-another memory bundle may be in the same session: a stand-in with the form of Amplifier's official
-one, a tool `memory`, and a hook that shows the model all of its MEMORY.md with every request.
-"""
+"""What a host meets: mounting is free, requests stay small, and the kernel's own suites pass."""
 
 import json
 import subprocess

@@ -1,6 +1,4 @@
-"""While the embeddings service fails, no prompt waits for long, and the person knows. In real
-sessions, with a local server as the service.
-"""
+"""While the embeddings service fails, no prompt waits for long, and the person knows."""
 
 from typing import Any
 

@@ -90,9 +90,7 @@ def test_a_quote_that_counts(content: str, quote: str, typed: str) -> None:
 
 
 def test_what_strangers_found_worth_keeping_counts() -> None:
-    """The words that say it are the quotes, and what they say the contents. What a tool or an
-    assistant said never counts.
-    """
+    """Their words are the quotes. What a tool or an assistant said never counts."""
     told = [
         vouched(each["evidence"], each["statement"], conversation(turn))
         for turn in TURNS

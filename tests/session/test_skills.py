@@ -1,11 +1,4 @@
-"""The skills with which a person sees and corrects what is remembered, inside a session.
-
-Amplifier's tool-skills reads the files; here it is only checked that they have its form, and that
-it is told of them in time. A script plays the model, after the prompts that Amplifier writes for
-them; the command that /forget runs is the one in its file, and really runs.
-
-And the agent for look-ups: a question that needs several costs the conversation only the answer.
-"""
+"""The skills with which a person corrects what is remembered, and the agent for look-ups."""
 
 import os
 import re
