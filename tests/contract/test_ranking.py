@@ -22,16 +22,13 @@ MOMENT = timedelta(microseconds=1)
 NEW = timedelta(0)
 
 
-@pytest.mark.parametrize(
-    ("similarity", "age", "expected"),
-    [
+def test_the_last_week_is_boosted() -> None:
+    for similarity, age, expected in (
         *((0.5, NEW, 0.6), (0.5, WEEK - MOMENT, 0.6), (0.5, WEEK, 0.5), (0.5, WEEK + MOMENT, 0.5)),
         (0.5, timedelta(days=-400), 0.6),  # from the future: the clock was set back
         *((-0.7, NEW, 0), (1.00002, NEW, 1.2), (1.00002, WEEK, 1.0)),
-    ],
-)
-def test_the_last_week_is_boosted(similarity: float, age: timedelta, expected: float) -> None:
-    assert score(similarity, NOW - age, NOW) == pytest.approx(expected)
+    ):
+        assert score(similarity, NOW - age, NOW) == pytest.approx(expected)
 
 
 def test_equal_scores_are_ordered_newest_first_then_by_id() -> None:
@@ -58,9 +55,8 @@ async def test_the_similarity_is_what_the_formula_says(root: Path, weight: float
         assert found[text] == pytest.approx(max(0, similarity), abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("stored", "question"),
-    [
+def test_a_question_shares_pieces_with_a_memory() -> None:
+    for stored, question in (
         ("데이터베이스를 옮겼다", "새 데이터베이스가 뭐야"),  # other endings
         ("金曜の午後は出荷しない", "金曜日に出荷できるか"),  # no blanks between words
         ("数据库迁移到新的服务器", "哪个服务器"),
@@ -72,26 +68,21 @@ async def test_the_similarity_is_what_the_formula_says(root: Path, weight: float
         ("Kühlschrankreparaturtermin", "der Kühlschrank"),
         ("the database", "a databse"),
         *zip(("Cafe\u0301", "STRASSE", "\uff21"), ("caf\u00e9", "stra\u00dfe", "a"), strict=True),
-    ],
-)
-def test_a_question_shares_pieces_with_a_memory(stored: str, question: str) -> None:
-    assert set(ranking.indexed(stored)) & set(ranking.indexed(question))
+    ):
+        assert set(ranking.indexed(stored)) & set(ranking.indexed(question)), question
 
 
-@pytest.mark.parametrize(
-    ("text", "pieces"),
-    [
+def test_what_the_pieces_of_a_text_are() -> None:
+    for text, pieces in (
         ("Größe, GRÖSSE", "<grö grös röss össe sse>"),
         ("Go to the база!", "<go> <to> <the> <баз база аза>"),
         ("M023-b", "<m02 m023 023> <m023> <b>"),
         ("10.0.0.3", "<10> <0> <3>"),
         ("PostgreSQL을쓰기", "<pos post ostg stgr tgre gres resq esql sql> 을 을쓰 쓰기"),
         ("S3を 席", "<s3> 席"),
-    ],
-)
-def test_what_the_pieces_of_a_text_are(text: str, pieces: str) -> None:
-    casefolded = {piece.casefold() for piece in pieces.split()}
-    assert ranking.indexed(text) == sorted(crc32(piece.encode()) for piece in casefolded)
+    ):
+        casefolded = {piece.casefold() for piece in pieces.split()}
+        assert ranking.indexed(text) == sorted(crc32(piece.encode()) for piece in casefolded)
 
 
 async def test_words_are_found_inside_others_and_names_exactly(make_storage: MakeStorage) -> None:
@@ -108,19 +99,17 @@ async def test_words_are_found_inside_others_and_names_exactly(make_storage: Mak
         assert (await storage.search(question))[0].content == text
 
 
-@pytest.mark.parametrize(
-    ("question", "embedded"),
-    [
+def test_common_words_are_left_out_of_what_is_embedded() -> None:
+    common = set(ranking.indexed("what does Caroline"))
+    for question, embedded in (
         ("What does Caroline's sister do?", "'s sister do?"),
         ("WHAT sister, does Caroline know?", "sister, know?"),
         ("What does Caroline do?", "What does Caroline do?"),  # one word would be left
         ("Which sister knows?", "Which sister knows?"),
         ("what does caroline", "what does caroline"),
         ("does Anna を know?", "Anna を know?"),  # of which no piece is made
-    ],
-)
-def test_common_words_are_left_out_of_what_is_embedded(question: str, embedded: str) -> None:
-    assert ranking.without_common(question, set(ranking.indexed("what does Caroline"))) == embedded
+    ):
+        assert ranking.without_common(question, common) == embedded
 
 
 def test_shared_words_count_for_most_where_the_built_in_model_cannot_read() -> None:
