@@ -75,18 +75,15 @@ def test_a_quote_that_does_not_count(why: str) -> None:
     assert not vouched(quote, told, [{"role": "user", "content": typed}])
 
 
-@pytest.mark.parametrize(
-    ("content", "quote", "typed"),  # the words may be part of a sentence
-    [
+def test_a_quote_that_counts() -> None:
+    for content, quote, typed in (
         ("The rate limit is 40 per minute.", "40 a minute", "It's 40 a minute now, not 60."),
         ("Deployments happen on Mondays.", "we deploy on mondays", "ok, we deploy on Mondays."),
         ("Run `make lint` first.", "always run `make lint` first", "Always run `make lint` first!"),
         ("커밋은 독일어로 쓴다.", "커밋은 독일어로", "앞으로 커밋은 독일어로 써줘"),
         ("デプロイは金曜日にしない。", "金曜日にはデプロイしない", "金曜日にはデプロイしないで。"),
-    ],
-)
-def test_a_quote_that_counts(content: str, quote: str, typed: str) -> None:
-    assert vouched(quote, content, [{"role": "user", "content": typed}])
+    ):
+        assert vouched(quote, content, [{"role": "user", "content": typed}])
 
 
 def test_what_strangers_found_worth_keeping_counts() -> None:
