@@ -22,7 +22,6 @@ from memory_semantic.points import EmbeddingModel
 from memory_semantic.remembered import point_id, shortened
 from memory_server import points as server_points
 from plain_vectors import PlainVectors
-from qdrant_client import QdrantClient
 from qdrant_client.common.client_warnings import SEEN_MESSAGES
 from qdrant_server import QdrantServer
 
@@ -41,7 +40,6 @@ class Home:
 
     config: dict[str, Any]
     dictionaries: dict[str, DictPlace] | None = None
-    server: QdrantClient | None = None
 
     def place(self, agent: str) -> Place | None:
         """The one to use; None if the settings name it."""
@@ -49,27 +47,15 @@ class Home:
             return None
         return self.dictionaries.setdefault(agent, DictPlace(agent))
 
-    def there(self) -> list[str]:
-        """What exists: folders of agents, or collections on the server."""
-        root = Path(self.config["storage_root"])
-        if self.dictionaries is not None:
-            return [name for name, each in self.dictionaries.items() if each.points]
-        if self.server is None:
-            return [path.name for path in root.iterdir()] if root.exists() else []
-        return [each.name for each in self.server.get_collections().collections]
-
 
 @pytest.fixture(params=PLACES)
 def home(request: pytest.FixtureRequest, root: Path, no_network: None) -> Iterator[Home]:
     config = {"storage_root": str(root), "embedding_model": "local"}
-    if request.param == "files":
-        yield Home(config)
-        return
-    if request.param == "dict":
-        yield Home(config, dictionaries={})
+    if request.param != "http":
+        yield Home(config, dictionaries={} if request.param == "dict" else None)
         return
     with QdrantServer() as running:
-        yield Home(config | {"qdrant_url": running.url}, server=running.client)
+        yield Home(config | {"qdrant_url": running.url})
     assert not root.exists()
 
 
@@ -98,13 +84,13 @@ async def whole(storage: MemoryStorage, **where: Any) -> dict[str, Memory]:
     return {memory.content: memory for memory in await storage.get_recent(1_500, **where)}
 
 
-async def test_an_empty_place_finds_and_creates_nothing(make: MakeStorage, home: Home) -> None:
+async def test_an_empty_place_finds_and_creates_nothing(make: MakeStorage, root: Path) -> None:
     assert await make().search("anything") == await make().get_recent() == []
     assert await make().count() == await make().delete(["mem-000000000000"]) == 0
     assert await make().get("mem-000000000000") is None
     assert await make().info() is None
     assert await make().check() == []
-    assert home.there() == []
+    assert make().place.agents() == [] and not root.exists()
 
 
 async def test_a_text_is_one_memory_with_all_its_tags(plain: MemoryStorage, clock: Clock) -> None:
