@@ -59,11 +59,8 @@ def test_a_question_shares_pieces_with_a_memory() -> None:
     for stored, question in (
         ("데이터베이스를 옮겼다", "새 데이터베이스가 뭐야"),  # other endings
         ("金曜の午後は出荷しない", "金曜日に出荷できるか"),  # no blanks between words
-        ("数据库迁移到新的服务器", "哪个服务器"),
         ("PostgreSQL을 쓴다", "Why PostgreSQL?"),  # an ending after a Latin word
-        ("iOS16以降に対応", "ios16"),
         ("新しい席を5つ", "席が足りない"),  # words of one character
-        ("앱이 느리다", "앱은 어때"),
         ("ﾌﾟﾘﾝﾀｰが止まった", "プリンターは"),  # half width
         ("Kühlschrankreparaturtermin", "der Kühlschrank"),
         ("the database", "a databse"),
