@@ -40,12 +40,9 @@ async def test_the_first_start_shows_a_token_that_works(fresh: str, daemon: Daem
     try:
         token = first.started.split("MEMORY_DAEMON_TOKEN=")[1].split()[0]
         assert f'--header "Authorization: Bearer {token}"' in first.started
-        told = await Agent(first, token).record("hello")
-        assert told["status"] == "recorded"
-        [(tenant, agent, channel, may_rule)] = first.sql(
-            "SELECT tenant_id, agent, channel, may_rule FROM tokens"
-        )
-        assert (tenant, agent, channel, may_rule) == ("default", "default", "private", False)
+        assert (await Agent(first, token).record("hello"))["status"] == "recorded"
+        made = first.sql("SELECT tenant_id, agent, channel, may_rule FROM tokens")
+        assert made == [("default", "default", "private", False)]
         assert not first.sql("SELECT 1 FROM tokens t WHERE t::text LIKE %s", f"%{token}%")
         # A second daemon breaks nothing, and shows no token.
         second = DaemonProcess(daemon.home, dsn=fresh).start()
@@ -224,9 +221,7 @@ async def test_without_rights_it_says_what_to_run(daemon: DaemonProcess, fresh: 
         daemon.sql(f"REVOKE memory_daemon FROM {user}; DROP ROLE {user}")
 
 
-async def test_a_failure_is_explained_and_reveals_nothing(
-    fresh: str, daemon: DaemonProcess
-) -> None:
+async def test_failures_are_explained_and_reveal_nothing(fresh: str, daemon: DaemonProcess) -> None:
     own = DaemonProcess(daemon.home, dsn=fresh).start()
     try:
         agent, refusals = own.agent("t"), {}
