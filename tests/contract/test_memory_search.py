@@ -95,9 +95,7 @@ def test_what_since_may_be() -> None:
         assert str(clean_time(since, "since")) == f"{moment}+00:00"
 
 
-async def test_a_bounded_answer_has_the_short_whole(
-    tools: Tools, make_storage: MakeStorage
-) -> None:
+async def test_an_answer_has_the_short_ones_whole(tools: Tools, make_storage: MakeStorage) -> None:
     short = [f"short fact {i}" for i in range(10)]
     long = [f"long fact {i} " + "and so on " * 980 for i in range(10)]
     await make_storage().store_many([*short, *long])

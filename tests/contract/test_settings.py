@@ -21,9 +21,7 @@ TYPOS = {
 
 
 @pytest.mark.parametrize("name", TYPOS)
-async def test_a_typo_is_named_with_the_nearest(
-    make_tools: MakeTools, root: Path, name: str
-) -> None:
+async def test_a_typo_brings_the_nearest_name(make_tools: MakeTools, root: Path, name: str) -> None:
     for value in ("very-secret", None, ""):
         tools = await make_tools(**{name: value})
         for tool in ("memory_store", "memory_search"):

@@ -81,9 +81,7 @@ async def test_it_shows_who_recorded_it_where_and_why_it_is_there(sam: Agent) ->
     assert "why:" not in await sam.bundle("quokka", session_id="s2")
 
 
-async def test_a_handoff_reaches_its_receiver(
-    daemon: DaemonProcess, sam: Agent, eve: Agent
-) -> None:
+async def test_a_handoff_finds_its_receiver(daemon: DaemonProcess, sam: Agent, eve: Agent) -> None:
     await sam.record("my private quokka", channel="private")
     await sam.record("a confidential quokka", sensitivity="high")
     task = {"task_id": "t", "status": "doing", "title": "Mend the login"}

@@ -49,9 +49,7 @@ def rows(agent: Agent) -> int:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_clients_of_both_eras_see_tools(
-    daemon: DaemonProcess, tenant: str, mode: str
-) -> None:
+async def test_clients_of_each_era_see_tools(daemon: DaemonProcess, tenant: str, mode: str) -> None:
     agent = daemon.agent(tenant, mode=mode)
     async with agent.connected() as client:
         tools = (await client.list_tools()).tools

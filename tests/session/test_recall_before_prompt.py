@@ -132,9 +132,7 @@ async def test_a_cleared_conversation_begins_anew(memory: Config, sam: MemorySto
     assert forked.recalled == talk.recalled
 
 
-async def test_what_others_store_reaches_an_open_session(
-    memory: Config, sam: MemoryStorage
-) -> None:
+async def test_what_others_store_reaches_open_sessions(memory: Config, sam: MemoryStorage) -> None:
     """The correction and the rule at once, the note when it is close."""
     wrong, *_ = await sam.store_many(["Staging is at 10.0.0.7.", *OTHERS])
 

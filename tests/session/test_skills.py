@@ -149,9 +149,7 @@ async def test_read_only_leaves_the_tools_that_it_allows(
     assert not root.exists()
 
 
-async def test_the_agent_searches_the_store_of_its_parent(
-    memory: Config, sam: MemoryStorage
-) -> None:
+async def test_the_agent_searches_its_parents_store(memory: Config, sam: MemoryStorage) -> None:
     await sam.store_many(["We chose PostgreSQL.", "PostgreSQL was moved to version 17."])
     header, _ = parts(AGENT)
     [tool] = header["tools"]
