@@ -1,7 +1,5 @@
 """Keys and passwords do not become memories; texts that only look a little like them stay."""
 
-import asyncio
-import json
 import random
 import re
 import sys
@@ -11,7 +9,6 @@ from pathlib import Path
 
 import credentials
 import pytest
-from command import Command
 from conftest import MakeStorage, MakeTools, Tools
 from credentials import HARMLESS, LOOKALIKES, OTHER_HARMLESS, OTHER_SECRETS, PLACED, PREFIXED, Case
 from embeddings_server import EmbeddingsServer
@@ -98,9 +95,7 @@ def test_masking_twice_changes_nothing_more_and_makes_no_text_longer() -> None:
         assert len(masked) <= len(whole) and mask(masked) == (masked, 0)
 
 
-async def test_a_text_that_is_as_long_as_possible(
-    tools: Tools, storage: MemoryStorage, command: Command, tmp_path: Path
-) -> None:
+async def test_a_text_that_is_as_long_as_possible(tools: Tools, storage: MemoryStorage) -> None:
     def text(number: int) -> str:
         return f"redis://:pw{number}@cache " * 500 + "x" * 500
 
@@ -111,11 +106,8 @@ async def test_a_text_that_is_as_long_as_possible(
     memory = await storage.get(output["memory_id"])
     assert memory and memory.content == "redis://:***@cache " * 500 + "x" * 500
     assert memory.tags == [tag.replace(":pw@", ":**@")]
-    file = tmp_path / "long.jsonl"
-    file.write_text(json.dumps({"content": text(2), "tags": [tag]}))
-    for words in (("store", text(2), "--tag", tag), ("import", str(file))):  # the same text now
-        await asyncio.to_thread(command.run, *words)
-        assert await storage.count() == 1
+    await storage.store(text(2), [tag])  # the same text now
+    assert await storage.count() == 1
     assert "10,001" in await tools.refused("memory_store", content=f"{text(1)}x")
 
 
