@@ -18,9 +18,6 @@ def evidence(bundle: str) -> str:
     return bundle.partition("# Evidence")[2]
 
 
-# What was replaced
-
-
 async def test_a_superseded_decision_is_left_out_unless_history_is_asked_for(sam: Agent) -> None:
     old = await decide(sam, "The database is MySQL with the quokka plugin")
     new = await decide(sam, "The database is PostgreSQL", decision={"supersedes": old})
@@ -62,9 +59,6 @@ async def test_a_finished_task_is_no_open_task_and_its_older_updates_say_so(sam:
     assert re.search(r"task login, doing, now done\n```\n(Mend the login\n)?The quokka", bundle)
 
 
-# What is shown of an event
-
-
 async def test_it_shows_who_recorded_it_where_and_why_it_is_there(sam: Agent) -> None:
     about = {"actor_type": "human", "actor_id": "ana", "sensitivity": "low", "tags": ["ops"]}
     await decide(sam, "Always deploy", decision={"scope": "user"}, **about)
@@ -104,9 +98,6 @@ async def test_a_handoff_finds_its_receiver(daemon: DaemonProcess, sam: Agent, e
     narrow = daemon.agent(sam.tenant, "narrow", channel="team")
     await sam.ask("create_handoff_packet", to_agent="narrow", note="quokkas wait")
     assert "quokkas wait" in await narrow.bundle("else", session_id="s9")
-
-
-# What is found
 
 
 async def test_a_file_is_found_by_its_name(sam: Agent) -> None:

@@ -32,9 +32,6 @@ def refusal(daemon: DaemonProcess, *command: str) -> str:
     return refused.stderr
 
 
-# Tokens
-
-
 async def test_the_first_start_shows_a_token_that_works(fresh: str, daemon: DaemonProcess) -> None:
     first = DaemonProcess(daemon.home, dsn=fresh).start()
     try:
@@ -75,9 +72,6 @@ async def test_tokens_are_made_listed_and_revoked(daemon: DaemonProcess, tenant:
             answer = await http.post(daemon.url, headers={"Authorization": f"Bearer {token}"})
             assert answer.status_code == 401
     assert "Nothing was revoked" in refusal(daemon, "token", "revoke", "nonsense")
-
-
-# Forgetting
 
 
 async def test_forget_removes_everything_of_an_event(daemon: DaemonProcess, sam: Agent) -> None:
@@ -167,8 +161,6 @@ async def test_a_task_is_as_the_updates_left_say(daemon: DaemonProcess, sam: Age
     assert "task t, open" in (tasks := await without("2")) and "in the login" in tasks
     assert "task t" not in await without("1")
 
-
-# What it refuses
 
 UNREADABLE = "The DSN cannot be read"
 

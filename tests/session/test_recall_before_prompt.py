@@ -59,9 +59,6 @@ async def clear(session: AmplifierSession) -> None:
     await session.coordinator.get("context").clear()
 
 
-# While everything fits.
-
-
 async def test_all_that_holds_is_read_before_the_first_prompt_and_nothing_later(
     memory: Config, sam: MemoryStorage, old: MemoryStorage
 ) -> None:
@@ -148,9 +145,7 @@ async def test_what_others_store_reaches_open_sessions(memory: Config, sam: Memo
     assert not any(text in second for text in ("10.0.0.8", DECISION)) and DECISION in third
 
 
-# Where not everything fits.
-
-LITTLE = {"token_budget": 110, "prompt_token_budget": 110}
+LITTLE = {"token_budget": 110, "prompt_token_budget": 110}  # in which not everything fits
 
 
 def many(number: int) -> list[str]:
