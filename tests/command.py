@@ -62,9 +62,7 @@ class Command:
     def limited(
         self, limits: str, *arguments: str, **environment: str
     ) -> "subprocess.CompletedProcess[str]":
-        """A command in a separate process, under these limits of `ulimit`; it is killed after a
-        minute.
-        """
+        """A command in a separate process, for a minute at most, under these limits of `ulimit`."""
         limited = f'ulimit {limits} && exec "$@"'
         return subprocess.run(
             ["bash", "-c", limited, "bash", str(EXECUTABLE), *self._all(arguments)],

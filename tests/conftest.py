@@ -57,15 +57,9 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     for name in (
-        "OPENAI_API_KEY",
-        "OPENAI_BASE_URL",
-        "FASTEMBED_CACHE_PATH",
-        "HF_ENDPOINT",
-        "AMPLIFIER_AGENT_IDENTITY",
-        "AGENT_MEMORY_QDRANT_URL",
-        "AGENT_MEMORY_QDRANT_API_KEY",
-        "AMPLIFIER_SESSION_ORIGIN",
-        "QDRANT_URL",
+        *("OPENAI_API_KEY", "OPENAI_BASE_URL", "FASTEMBED_CACHE_PATH", "HF_ENDPOINT"),
+        *("AMPLIFIER_AGENT_IDENTITY", "AMPLIFIER_SESSION_ORIGIN", "QDRANT_URL"),
+        *("AGENT_MEMORY_QDRANT_URL", "AGENT_MEMORY_QDRANT_API_KEY"),
     ):
         monkeypatch.delenv(name, raising=False)
 

@@ -19,6 +19,7 @@ RULE = "From now on, never deploy on Fridays."
 
 OF_TOOLS = ("memory:stored", "memory:searched", "memory:shared")
 
+Config = dict[str, Any]  # of the memory tools
 loop = "loop-scripted"  # in which a session runs, unless it names another
 
 
@@ -48,7 +49,7 @@ class Conversation:
 
 async def converse(
     hook: str,
-    memory: dict[str, Any] | None,
+    memory: Config | None,
     *prompts: str | Callable[[AmplifierSession], Any],
     turns: list[Any] | None = None,
     after: list[dict[str, Any]] | None = None,
@@ -97,6 +98,12 @@ def _whole(result: Any) -> dict[str, Any]:
     return {"success": True, "output": literal_eval(result) if result[:1] == "{" else result}
 
 
+async def chat(memory: Config, *prompts: Any, **options: Any) -> Conversation:
+    """A conversation with the memory tools, and without hooks unless some are named."""
+    options.setdefault("hooks", {})
+    return await converse("", memory, *prompts, **options)
+
+
 def emit(event: str, **data: Any) -> Callable[[AmplifierSession], Any]:
     return lambda session: session.coordinator.hooks.emit(event, data)
 
@@ -115,8 +122,17 @@ async def kept(storage: MemoryStorage) -> list[str]:
     return sorted(each.content for each in await storage.get_recent(100))
 
 
+def call(tool: str, **arguments: Any) -> list[dict[str, Any]]:
+    """A turn in which the model calls a tool."""
+    return [{"tool": tool, "arguments": arguments}]
+
+
 def store(content: str, **more: Any) -> list[dict[str, Any]]:
-    return [{"tool": "memory_store", "arguments": {"content": content, **more}}]
+    return call("memory_store", content=content, **more)
+
+
+def search(query: str, **more: Any) -> list[dict[str, Any]]:
+    return call("memory_search", query=query, **more)
 
 
 @dataclass
@@ -131,3 +147,13 @@ class OtherTool:
     async def execute(self, input: dict[str, Any]) -> ToolResult:
         """The tool's answer."""
         return await self.does(input)
+
+
+def gives(name: str, answer: Any, mounted: str = "") -> Callable[[AmplifierSession], Any]:
+    """Gives the session a tool that always answers this, under its own name or another."""
+
+    async def does(_: dict[str, Any]) -> ToolResult:
+        return ToolResult(output=answer)
+
+    tool = OtherTool(name, does)
+    return lambda session: session.coordinator.mount("tools", tool, name=mounted or name)

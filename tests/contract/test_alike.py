@@ -21,17 +21,14 @@ async def test_what_a_new_memory_may_replace_comes_with_its_answer(
     stored = await tools.call("memory_store", content=NEW)
     assert stored["alike"] == [f"{old.id[:12]} {clock():%Y-%m-%d}: {OLD}"]
     assert "store it again with `replaces`" in stored["note"]
-    assert "alike" not in await tools.call(
-        "memory_store", content="The cache is Redis, not Valkey."
-    )
+    unlike = "The cache is Redis, not Valkey."
+    assert "alike" not in await tools.call("memory_store", content=unlike)
     # What is replaced is told no more.
     await sam.upsert([NEW], old.id)
     assert "alike" not in await tools.call("memory_store", content=NEW)
 
 
-async def test_of_other_projects_and_past_times_nothing_is_alike(
-    make_storage: MakeStorage, clock: Clock
-) -> None:
+async def test_no_other_project_or_time_is_alike(make_storage: MakeStorage, clock: Clock) -> None:
     sam = make_storage()
     here, there = ({"project": name, "project_id": name} for name in ("shop", "site"))
     await sam.store_many([(OLD, None, there)])

@@ -80,9 +80,7 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """A store in files beside one in a dictionary: stored, restored, searched, forgotten, given
-    another model, killed, damaged and repaired.
-    """
+    """A store in files, also killed, damaged and repaired, beside one in a dictionary."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,9 +154,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(call=CALLS, moment=MOMENTS)
     def is_killed(self, call: Call, moment: float) -> None:
-        """A process is killed while it works: its call was done or it was not, and what it has
-        acknowledged was.
-        """
+        """What a killed process did was done or was not, and was if it was acknowledged."""
         self.now += timedelta(hours=1)
         acknowledged = self._killed(lambda: self.perform(self.storage(), call), moment)
         before, after = copy.deepcopy(self.oracle), copy.deepcopy(self.oracle)
@@ -170,9 +166,7 @@ class AnyOrder(RuleBasedStateMachine):
         self._note(call, acknowledged)
 
     def _killed(self, call: Callable[[], Any], moment: float) -> bool:
-        """Whether a process that is killed at this moment (seconds) has said before that the call
-        is done.
-        """
+        """Whether a process killed after so many seconds has said before that the call is done."""
         reading, writing = os.pipe()
         child = os.fork()
         if not child:

@@ -1,6 +1,4 @@
-"""Whatever cannot be used is refused in words that say what to write instead; of what fails
-unexpectedly only the kind is reported, as its message may quote a memory.
-"""
+"""What cannot be used is refused in words that help; of what fails otherwise, its kind is told."""
 
 import asyncio
 import json
@@ -21,7 +19,12 @@ NO_TEXT = [None, 7, ["x"], {"a": 1}]
 NO_MOMENT = ["yesterday", 1_750_000_000, "1750000000", "0001-01-01T00:00:00+23:00", True]
 NO_LIMIT = [0, -1, 2.5, "many", "2.5", "true", True, math.nan, math.inf, [5]]
 NO_ID = [None, 7, "", "nonsense", "\ud800", "mem-XYZ", "mem-a3f", "a3f2b8c1d4e56"]
+NO_WHOLE_ID = ["nonsense", "mem-a3f2", "a3f2b8c1d4e5"]
 LONG = "x" * 10_001
+
+
+def memory(content: str, id: str = "mem-a3f2b8c1d4e5") -> Memory:
+    return Memory(agent_id="sam", content=content, id=id)
 
 
 def content(*texts: object) -> list[dict[str, object]]:
@@ -69,10 +72,10 @@ async def test_a_tool_explains_it_and_stores_nothing(
     assert not root.exists() and tools.events == []
 
 
-@pytest.mark.parametrize("tool", ["memory_store", "memory_search"])
-async def test_arguments_that_are_not_an_object(tools: Tools, tool: str) -> None:
+async def test_arguments_that_are_not_an_object(tools: Tools) -> None:
     for arguments in (None, "content", ["content"], 7):
-        assert "takes an object" in await tools.refused_as(tool, arguments)
+        for tool in ("memory_store", "memory_search"):
+            assert "takes an object" in await tools.refused_as(tool, arguments)
 
 
 BAD_ITEMS = [[5], [("x",)], [("x", ["a"], 3)], [["x", "y"]], ["good", ""]]
@@ -88,12 +91,9 @@ OF_PYTHON: list[tuple[str, list[Any], str]] = [
     ("store_many", [[str(number) for number in range(1001)]], "1,001 memories at once; at most"),
     ("upsert", [["x"] * 1001], "1,001 memories at once"),
     ("upsert", [[("x", None, metadata)] for metadata in BAD_METADATA], "metadata"),
-    ("restore", [[Memory(agent_id="sam", content=" ")]], "content is empty"),
-    *(
-        ("restore", [[Memory(agent_id="sam", content="x", id=id)]], "whole id looks like mem-")
-        for id in ("nonsense", "mem-a3f2", "a3f2b8c1d4e5")
-    ),
-    ("restore", [[Memory(agent_id="sam", content="x")] * 1001], "1,001 memories at once"),
+    ("restore", [[memory(" ")]], "content is empty"),
+    ("restore", [[memory("x", id)] for id in NO_WHOLE_ID], "whole id looks like mem-"),
+    ("restore", [[memory("x")] * 1001], "1,001 memories at once"),
     ("get", NO_ID, "id looks like mem-"),
     ("delete", [[id] for id in NO_ID], "id looks like mem-"),
     ("delete", ["mem-000000000000", None, 7], "list of ids"),
@@ -132,9 +132,8 @@ def test_identities_that_cannot_name_a_store(name: Any, words: str) -> None:
     assert words in str(told.value)
 
 
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
+def test_settings_are_refused_with_their_rule_and_unquoted(make_storage: MakeStorage) -> None:
+    for config, words in (
         ({"max_query_results": True}, "max_query_results is wrong: it must be a number, not bool"),
         ({"lock_timeout": "false"}, "lock_timeout is wrong: it must be a valid number"),
         ({"read_only": "perhaps"}, "read_only is wrong: it must be a valid boolean"),
@@ -146,18 +145,11 @@ def test_identities_that_cannot_name_a_store(name: Any, words: str) -> None:
         ({"storage_root": "a\0b"}, "storage_root"),
         ({"storage_root": "${HOME}/x"}, "storage_root"),
         ({"qdrant_url": "http://h", "qdrant_api_key": "ключ"}, "qdrant_api_key"),
-        (
-            {"dimensions": "very-secret", "storage_root": ["very-secret"]},
-            "storage_root.*dimensions",
-        ),
-    ],
-)
-def test_settings_are_refused_with_their_rule_all_at_once_and_unquoted(
-    make_storage: MakeStorage, config: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(InputError, match=words) as told:
-        make_storage(**config)
-    assert "very-secret" not in str(told.value)
+        ({"dimensions": "very-secret", "storage_root": ["very-secret"]}, "root.*dimensions"),
+    ):
+        with pytest.raises(InputError, match=words) as told:
+            make_storage(**config)
+        assert "very-secret" not in str(told.value)
 
 
 SECRET = "a private thought"
@@ -192,9 +184,7 @@ async def test_an_unexpected_error_is_reported_by_its_kind_and_not_by_its_messag
         assert hidden not in told
 
 
-def test_ctrl_c_says_that_the_command_can_be_run_again(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_says_it_can_be_run_again(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     async def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 

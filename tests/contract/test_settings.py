@@ -1,6 +1,4 @@
-"""An unknown setting is refused by name, so that nobody believes it has an effect; and
-whose store it is: where the identity comes from, and which names are valid.
-"""
+"""An unknown setting is refused by name; and whose store it is, by which names."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,19 +14,14 @@ from memory_semantic.settings import StorageConfig, parsed
 TYPOS = {
     "embeding_model": "embedding_model",
     "Embedding-Model": "embedding_model",
-    "storage_rot": "storage_root",
     "max_results": "max_query_results",
-    "lexical_wieght": "lexical_weight",
-    "qdrant_urll": "qdrant_url",
     "qdrant_replica": "qdrant_replicas",
     "QDRANT_API_KEY": "qdrant_api_key",
 }
 
 
 @pytest.mark.parametrize("name", TYPOS)
-async def test_an_unknown_name_is_reported_with_the_nearest_one_at_the_call(
-    make_tools: MakeTools, root: Path, name: str
-) -> None:
+async def test_a_typo_brings_the_nearest_name(make_tools: MakeTools, root: Path, name: str) -> None:
     for value in ("very-secret", None, ""):
         tools = await make_tools(**{name: value})
         for tool in ("memory_store", "memory_search"):
@@ -44,7 +37,7 @@ async def test_a_misspelt_identity_is_named_before_the_missing_one(make_tools: M
 
 
 @pytest.mark.parametrize("name", ["openai_api_key", "colour", 7, "x" * 300])
-def test_a_name_unlike_any_other_gets_no_suggestion(make_storage: MakeStorage, name: Any) -> None:
+def test_a_name_unlike_any_other_gets_no_suggestion(name: Any) -> None:
     with pytest.raises(InputError) as caught:
         core_settings({name: "very-secret"})
     said = str(caught.value)
@@ -59,30 +52,23 @@ def refuses_with(words: str, *options: str) -> None:
     assert words in invoke("doctor", code=1).stdout
 
 
-@pytest.mark.parametrize(
-    ("relative", "absolute"), [("memory", "work/memory"), ("../memory", "memory"), (".", "work")]
-)
+@pytest.mark.parametrize("relative", ["memory", "../memory", "."])
 def test_a_relative_storage_root_is_refused_with_the_path_to_write(
-    make_storage: MakeStorage,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    relative: str,
-    absolute: str,
+    make_storage: MakeStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relative: str
 ) -> None:
     """It would be another folder, and another memory, wherever it is used. It may be typed."""
-    work = tmp_path / "work"
+    work = tmp_path.resolve() / "work"
     work.mkdir()
     monkeypatch.chdir(work)
-    with pytest.raises(InputError, match="is not an absolute path") as told:
+    absolute = (work / relative).resolve()
+    words = f"Write {absolute} instead."
+    with pytest.raises(InputError, match=f"is not an absolute path, .* {words}"):
         make_storage(storage_root=relative)
-    words = f"Write {tmp_path / absolute} instead."
-    assert "each folder that you work in would have a memory of its own" in str(told.value)
-    assert words in str(told.value)
     settings(agent_identity="sam", storage_root=relative)
     refuses_with(words)
     assert not [path for path in tmp_path.rglob("*") if path.name in ("memory", "sam")]
     invoke("store", "x", "--root", relative)
-    assert (tmp_path / absolute / "sam/qdrant.db").is_dir()
+    assert (absolute / "sam/qdrant.db").is_dir()
 
 
 def test_a_root_in_the_home_is_absolute() -> None:
@@ -92,9 +78,7 @@ def test_a_root_in_the_home_is_absolute() -> None:
 
 
 def test_python_is_refused_them_like_a_session_all_at_once(make_storage: MakeStorage) -> None:
-    with pytest.raises(
-        InputError, match=r"'embeding_model'.*'dimension'.*Did you mean 'dimensions'"
-    ):
+    with pytest.raises(InputError, match=r"'embeding_model'.*'dimension'.*Did you mean 'dimen"):
         make_storage(embeding_model="local", dimensions=8, dimension=8)
     with pytest.raises(InputError, match="'agent_identity'"):  # the agent is another argument
         make_storage(agent_identity="alice")
@@ -155,9 +139,7 @@ def test_accepts_valid_names(name: str) -> None:
     assert MemoryStorage(name).agent_id == name
 
 
-def test_an_identity_that_overrules_the_environment_says_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_identity_that_overrules_the_variable_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "alice")
     lost = "AMPLIFIER_AGENT_IDENTITY names 'alice', without effect"
     for session, module in (({"agent_identity": "Sam"}, {}), ({}, {"agent_identity": 7})):

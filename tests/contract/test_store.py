@@ -12,10 +12,7 @@ from memory_semantic import MemoryStorage, StoreInfo
 from memory_semantic.points import EmbeddingModel, Point
 from plain_vectors import PlainVectors
 
-
-@pytest.fixture(autouse=True)
-def no_lingering() -> None:
-    """Here, stores linger as they do for everybody."""
+pytestmark = pytest.mark.lingers
 
 
 class Careless(DictPoints):
@@ -33,9 +30,7 @@ def careless(root: Path, clock: Clock) -> MemoryStorage:
     return MemoryStorage("sam", settings, embeddings=PlainVectors(), clock=clock, place=place)
 
 
-async def test_what_is_found_is_compared_with_every_condition_once_more(
-    careless: MemoryStorage, clock: Clock
-) -> None:
+async def test_what_is_found_is_checked_once_more(careless: MemoryStorage, clock: Clock) -> None:
     async def recent(limit: int | None = None, **where: Any) -> list[str]:
         return [memory.content for memory in await careless.get_recent(limit, **where)]
 

@@ -45,9 +45,8 @@ def test_a_date_is_the_whole_day_by_the_clock_it_is_said_at() -> None:
 
 async def test_a_memory_of_that_time_comes_first_and_no_other_is_left_out(tmp_path: Path) -> None:
     clock = [NOW]
-    storage = MemoryStorage(
-        "sam", {"storage_root": str(tmp_path), "embedding_model": "local"}, clock=lambda: clock[0]
-    )
+    config = {"storage_root": str(tmp_path), "embedding_model": "local"}
+    storage = MemoryStorage("sam", config, clock=lambda: clock[0])
     for days, text in (
         (9, "What the payments team chose: the retry queue."),
         (40, "The payments team took the nightly batch."),

@@ -18,9 +18,6 @@ def evidence(bundle: str) -> str:
     return bundle.partition("# Evidence")[2]
 
 
-# What was replaced
-
-
 async def test_a_superseded_decision_is_left_out_unless_history_is_asked_for(sam: Agent) -> None:
     old = await decide(sam, "The database is MySQL with the quokka plugin")
     new = await decide(sam, "The database is PostgreSQL", decision={"supersedes": old})
@@ -62,33 +59,23 @@ async def test_a_finished_task_is_no_open_task_and_its_older_updates_say_so(sam:
     assert re.search(r"task login, doing, now done\n```\n(Mend the login\n)?The quokka", bundle)
 
 
-# What is shown of an event
-
-
 async def test_it_shows_who_recorded_it_where_and_why_it_is_there(sam: Agent) -> None:
     about = {"actor_type": "human", "actor_id": "ana", "sensitivity": "low", "tags": ["ops"]}
     await decide(sam, "Always deploy", decision={"scope": "user"}, **about)
     await sam.record("a quokka", name="a.png", kind="artifact", refs=["https://store/a.png"])
     bundle = await sam.bundle("quokka", session_id="s2", explain=True)
     assert "You are agent sam in session s2, asking on channel private" in bundle
-    assert re.search(
-        r"Z human ana \(by sam\), team, sensitivity low, tags ops, scope user, "
-        r"why: rules, by time\n",
-        bundle,
-    )
-    assert re.search(
-        r"artifact .*, file a\.png, whole: get_artifact, why: evidence, \d\.\d\d = words 0\.\d\d "
-        r"\+ meaning 0\.\d\d \+ newness 0\.\d\d \+ importance 0\.\d\d \+ neighbours",
-        bundle,
-    )
+    facts = "(by sam), team, sensitivity low, tags ops, scope user, why: rules, by time\n"
+    assert f"Z human ana {facts}" in bundle
+    why = r"why: evidence, N = words N \+ meaning N \+ newness N \+ importance N \+ neighbours"
+    why = why.replace("N", r"\d\.\d\d")
+    assert re.search(rf"artifact .*, file a\.png, whole: get_artifact, {why}", bundle)
     found = evidence(await sam.bundle("Where is a.png?", session_id="s2"))
     assert "a quokka\n[https://store/a.png]" in found
     assert "why:" not in await sam.bundle("quokka", session_id="s2")
 
 
-async def test_a_handoff_holds_what_its_receiver_may_see_and_comes_up_by_itself(
-    daemon: DaemonProcess, sam: Agent, eve: Agent
-) -> None:
+async def test_a_handoff_finds_its_receiver(daemon: DaemonProcess, sam: Agent, eve: Agent) -> None:
     await sam.record("my private quokka", channel="private")
     await sam.record("a confidential quokka", sensitivity="high")
     task = {"task_id": "t", "status": "doing", "title": "Mend the login"}
@@ -111,9 +98,6 @@ async def test_a_handoff_holds_what_its_receiver_may_see_and_comes_up_by_itself(
     narrow = daemon.agent(sam.tenant, "narrow", channel="team")
     await sam.ask("create_handoff_packet", to_agent="narrow", note="quokkas wait")
     assert "quokkas wait" in await narrow.bundle("else", session_id="s9")
-
-
-# What is found
 
 
 async def test_a_file_is_found_by_its_name(sam: Agent) -> None:
@@ -141,10 +125,8 @@ async def test_a_hit_brings_what_was_said_before_and_after_it(sam: Agent) -> Non
     assert {*order[:2]} == {"d", "f"} and {*order[2:]} == {"c", "g"}
 
 
-@pytest.mark.parametrize("max_tokens", [65_000, 16_000])
-@pytest.mark.parametrize("where", ["elsewhere", "in the same session"])
-async def test_what_is_said_300_times_counts_once(sam: Agent, max_tokens: int, where: str) -> None:
-    session = "noise" if where == "in the same session" else "other"
+@pytest.mark.parametrize("session", ["other", "noise"])
+async def test_what_is_said_300_times_counts_once(sam: Agent, session: str) -> None:
     answer = "The quokka server restarts at night because its certificate is renewed"
     await sam.record(f"{answer}, as Ana found out", session_id=session)
     words = ("again", "still", "today", "as before", "sadly")
@@ -156,8 +138,8 @@ async def test_what_is_said_300_times_counts_once(sam: Agent, max_tokens: int, w
     for start in range(0, 300, 100):
         await sam.say(noise[start : start + 100], "noise")
     question = "Why does the quokka server restart at night?"
-    bundle = await sam.bundle(question, session_id="s2", max_tokens=max_tokens)
-    assert answer in bundle
+    for max_tokens in (16_000, 65_000):
+        assert answer in await sam.bundle(question, session_id="s2", max_tokens=max_tokens)
 
 
 async def test_a_bundle_is_filled_and_keeps_to_its_budget_by_a_real_tokenizer(sam: Agent) -> None:
@@ -203,9 +185,7 @@ async def test_an_intent_changes_what_gets_room(sam: Agent) -> None:
     assert await counts("whatever it is") == usual
 
 
-async def test_newness_counts_if_asked_for_what_is_new_and_less_for_history(
-    daemon: DaemonProcess, sam: Agent
-) -> None:
+async def test_newness_counts_where_it_is_asked_for(daemon: DaemonProcess, sam: Agent) -> None:
     old = await sam.record("deploy deploy deploy failed with the quokka error", session_id="a")
     new = await sam.record("deploy failed", session_id="b")
     daemon.sql(
@@ -231,9 +211,7 @@ def meaning(daemon: DaemonProcess) -> bool:
     return bool(daemon.sql("SELECT 1 FROM pg_attribute WHERE attname = 'embedding'"))
 
 
-async def test_other_words_find_it_where_the_database_knows_vectors(
-    sam: Agent, meaning: bool
-) -> None:
+async def test_other_words_find_it_if_the_database_knows_vectors(sam: Agent, meaning: bool) -> None:
     await sam.record("The physician gave me pills for the headache", session_id="a0")
     for n in range(20):
         await sam.say([f"Invoice number {n} was paid by the customer" * 9], f"b{n}")
@@ -244,9 +222,7 @@ async def test_other_words_find_it_where_the_database_knows_vectors(
         assert len([1 for (vector,) in sam.rows("embedding", "chunks") if vector]) == 21
 
 
-async def test_decisions_are_found_by_their_meaning_and_by_words_of_any_language(
-    sam: Agent, meaning: bool
-) -> None:
+async def test_decisions_are_found_by_meaning_in_any_language(sam: Agent, meaning: bool) -> None:
     async with sam.connected():
         for text in (
             "We chose PostgreSQL for the users table",
@@ -294,9 +270,7 @@ def crowd(daemon: DaemonProcess) -> str:
     return tenant
 
 
-async def test_a_hard_question_is_answered_in_time_by_the_index_on_words(
-    daemon: DaemonProcess, crowd: str
-) -> None:
+async def test_a_hard_question_is_answered_in_time(daemon: DaemonProcess, crowd: str) -> None:
     scans = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'chunks_words'"
     agent, before = daemon.agent(crowd), daemon.sql(scans)
     for question in (
@@ -310,9 +284,7 @@ async def test_a_hard_question_is_answered_in_time_by_the_index_on_words(
     wait_until(lambda: daemon.sql(scans) > before)  # it is told when a connection is idle
 
 
-async def test_what_may_be_seen_is_found_behind_much_that_may_not(
-    daemon: DaemonProcess, crowd: str
-) -> None:
+async def test_what_may_be_seen_is_found_behind_the_rest(daemon: DaemonProcess, crowd: str) -> None:
     agent = daemon.agent(crowd)
     await agent.record("A wombat", channel="public", ts="2020-01-01T00:00:00Z", event_id="w")
     bundle = await agent.bundle("project", session_id="s2", channel="public")

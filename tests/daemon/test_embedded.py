@@ -129,9 +129,7 @@ async def test_what_was_acknowledged_survives_kill_9_of_each_process(empty: Path
     first.stop()
 
 
-def test_what_cannot_run_is_explained_and_left_alone(
-    empty: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_run_is_explained(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "cannot run in /dev/null/home (Not a directory)" in refusal(Path("/dev/null/home"))
     start(empty).communicate()
     (empty / "postgres/postgresql.conf").write_text("max_connections = none\n")

@@ -9,8 +9,8 @@ from typing import Any
 import amplifier_module_hooks_memory_daemon as hook
 import httpx2
 import pytest
-from amplifier_core import AmplifierSession, ToolResult
-from conversation import Conversation, OtherTool, converse
+from amplifier_core import AmplifierSession
+from conversation import Conversation, converse, gives
 from memory_daemon_process import Agent
 from scripted import LOOPS
 
@@ -33,16 +33,9 @@ async def play(
     **config: Any,
 ) -> Conversation:
     """A session in which a person says `prompts` and the model takes `turns`."""
-
-    async def read(_: dict[str, Any]) -> ToolResult:
-        return ToolResult(output=result)
-
-    async def mount(opened: AmplifierSession) -> None:
-        await opened.coordinator.mount("tools", OtherTool("read_file", read), name=tool)
-
     settings = {"url": agent.url, "token": agent.token, **config}
-    given = {"settings": settings, **(options or {})}
-    return await converse(hook.NAME, None, mount, *prompts, turns=[*turns], **given)
+    given: dict[str, Any] = {"settings": settings, "turns": [*turns], **(options or {})}
+    return await converse(hook.NAME, None, gives("read_file", result, tool), *prompts, **given)
 
 
 def reminders(talk: Conversation) -> list[str]:
@@ -213,9 +206,7 @@ async def test_mounting_connects_to_nothing_and_a_silent_daemon_delays_only_so_l
     assert "4 events" in warnings(caplog)[-1]
 
 
-async def test_the_queue_has_an_end_in_characters_too(
-    sam: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_queue_is_cut_by_characters(sam: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hook, "QUEUE_CHARS", 20)
     await play(sam, [PROMPT, "And?"])
     assert recorded(sam, "content->>'text'") == ["Done.", "And?", "Done."]

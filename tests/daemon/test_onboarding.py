@@ -1,6 +1,4 @@
-"""SCN-A1, the specification's scenario: an agent explains a repository. Tests what is recorded and
-what a bundle returns, with an MCP client and with the hook in an Amplifier session.
-"""
+"""SCN-A1, the specification's scenario: an agent explains a repository to others."""
 
 import json
 import re

@@ -1,5 +1,4 @@
-"""No tenant sees another; within a tenant, channel and sensitivity decide, and nobody hides what
-others see or makes rules that they may not make."""
+"""No tenant sees another; within one, channel and sensitivity decide, and who may make rules."""
 
 import asyncio
 import itertools
@@ -16,9 +15,7 @@ CHANNELS = ("private", "agent", "team", "public")
 SENSITIVITIES = ("none", "low", "high", "secret")
 
 
-async def test_the_serving_role_sees_no_rows_without_the_tenant_and_writes_none_for_another(
-    daemon: DaemonProcess, sam: Agent
-) -> None:
+async def test_the_serving_role_is_kept_to_one_tenant(daemon: DaemonProcess, sam: Agent) -> None:
     await one_of_everything(sam)
     for table in TABLES:
         assert daemon.sql(f"SELECT 1 FROM {table} WHERE tenant_id = %s", sam.tenant), table
@@ -30,12 +27,8 @@ async def test_the_serving_role_sees_no_rows_without_the_tenant_and_writes_none_
             search = "find('how is it run', 'private', 'sam', 0.1, NULL, 9000, '{}', '{}')"
             for seen in (*TABLES, search):
                 assert connection.execute(f"SELECT FROM {seen}".encode()).rowcount == 0, seen
-            columns = "tenant_id, event_id, ts, session_id, channel, actor_type, actor_id, said_by,"
-            columns += " kind, sensitivity, tags, content, refs, digest"
-            values = "%s, 'x', now(), 's', 'public', 'agent', 'a', '', 'message', 'none', '{}',"
-            insert = f"INSERT INTO events ({columns}) VALUES ({values} '{{}}', '{{}}', '')"
             for statement, given in {
-                insert: [sam.tenant],
+                "INSERT INTO events (tenant_id) VALUES (%s)": [sam.tenant],
                 "DELETE FROM events": None,
                 "TRUNCATE events": None,
                 "SELECT * FROM tokens": None,
@@ -99,9 +92,7 @@ async def test_channel_and_sensitivity_decide_what_is_seen(sam: Agent, eve: Agen
                 assert well == (word in seen), (asked, word)
 
 
-async def test_a_token_reaches_no_wider_than_its_channel(
-    daemon: DaemonProcess, tenant: str
-) -> None:
+async def test_no_token_reaches_wider_than_its_channel(daemon: DaemonProcess, tenant: str) -> None:
     agent = daemon.agent(tenant, channel="team")
     await agent.record("by default as far as the token reaches")
     await agent.ask("build_acb", query_text="x", tenant_id=tenant, agent_id="sam")
@@ -130,9 +121,7 @@ async def test_masks_secrets_in_every_table(sam: Agent) -> None:
         assert not any(each.encode() in whole for each in keys)
 
 
-async def test_what_one_agent_records_the_other_sees_and_what_replaces_stays_private(
-    sam: Agent, eve: Agent
-) -> None:
+async def test_the_other_sees_what_one_records_unless_it_is_private(sam: Agent, eve: Agent) -> None:
     for channel, said in (("team", "Our"), ("private", "My")):
         first = await sam.record(f"{said} plan", "decision", channel=channel)
         about: dict[str, Any] = {"task": {"task_id": said, "title": "Paint"}}
@@ -222,9 +211,7 @@ async def test_what_inherits_secret_is_kept_and_never_shown(sam: Agent) -> None:
     assert "zebra" not in (await sam.bundle("x")).partition("\n")[2]
 
 
-async def test_loses_and_duplicates_nothing_when_calls_block_each_other(
-    daemon: DaemonProcess, tenant: str
-) -> None:
+async def test_blocked_calls_lose_or_double_nothing(daemon: DaemonProcess, tenant: str) -> None:
     ids = [f"task-{number}" for number in range(6)]
     updates = [{"kind": "task_update", "text": "x", "task": {"task_id": id}} for id in ids]
 

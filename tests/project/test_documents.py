@@ -62,9 +62,7 @@ def test_what_the_page_shows_of_setup(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", f"{tmp_path}:{EXECUTABLE.parent}:/usr/bin:/bin")
     told = invoke("setup", "claude", "codex", "--dry-run").stdout
     told = told.replace(str(MEMORY_MODULE), "…").splitlines()
-    [block] = [
-        each for each in blocks(CLIENTS_PAGE, "text") if each.startswith("$ agent-memory setup")
-    ]
+    [block] = [each for each in blocks(CLIENTS_PAGE, "text") if "$ agent-memory setup" in each]
     shown = block.partition("Go on?")[0].splitlines()[1:]
     assert shown == told[: len(shown)]
 

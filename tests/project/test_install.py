@@ -30,25 +30,19 @@ def clone(tmp_path: Path) -> Path:
     clone = tmp_path / "clone"
     left_out = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "uv.lock")
     shutil.copytree(REPOSITORY, clone, ignore=left_out)
-    git(clone, "init", "--quiet")
     commit(clone)
     return clone
 
 
-def git(clone: Path, *arguments: str) -> None:
-    who = ["-c", "user.name=Sam", "-c", "user.email=sam@example.com"]
-    subprocess.run(["git", *who, *arguments], cwd=clone, check=True)
-
-
 def commit(clone: Path) -> None:
-    git(clone, "add", "--all")
-    git(clone, "commit", "--quiet", "--message", "As it is now")
+    git = ["git", "-c", "user.name=Sam", "-c", "user.email=sam@example.com"]
+    for words in (["init"], ["add", "--all"], ["commit", "--message", "As it is now"]):
+        subprocess.run([*git, *words], cwd=clone, check=True)
 
 
 def line(page: str, beginning: str) -> str:
     """The one line of this page that begins so, without its comment."""
-    text = (REPOSITORY / page).read_text()
-    [found] = re.findall(rf"^{beginning}.*$", text, re.MULTILINE)
+    [found] = re.findall(rf"^{beginning}.*$", (REPOSITORY / page).read_text(), re.MULTILINE)
     return found.partition("   #")[0]
 
 
@@ -81,9 +75,7 @@ def test_the_first_command_runs_in_a_bare_clone(clone: Path) -> None:
     assert not (clone / ".venv").exists() and not (clone / "uv.lock").exists()
 
 
-async def test_installed_without_a_clone_then_updated_and_removed(
-    clone: Path, tmp_path: Path
-) -> None:
+async def test_installed_without_a_clone_updated_and_removed(clone: Path, tmp_path: Path) -> None:
     environment = tools(tmp_path)
 
     def as_told(beginning: str) -> None:
@@ -124,23 +116,3 @@ async def test_installed_without_a_clone_then_updated_and_removed(
     as_told("uv tool uninstall ")
     assert not (tmp_path / "bin/agent-memory").exists()
     assert (Path.home() / ".amplifier/memory/sam").is_dir()
-
-
-def test_without_the_extra_it_says_how_to_get_what_it_needs(tmp_path: Path) -> None:
-    subprocess.run(["uv", "venv", "-q", tmp_path / "venv"], check=True)
-    python = tmp_path / "venv/bin/python"
-    subprocess.run(
-        ["uv", "pip", "install", "-q", "--python", python, str(MEMORY_MODULE)], check=True
-    )
-    subprocess.run(["uv", "pip", "uninstall", "-q", "--python", python, "click"], check=True)
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [tmp_path / "venv/bin/agent-memory", *arguments]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    lacking = run("list")
-    assert lacking.returncode == 1 and "Traceback" not in lacking.stderr
-    said, _, line = lacking.stderr.strip().rpartition("To install it alone: ")
-    assert "needs the package click, a part of the extra [cli]" in said
-    subprocess.run(shlex.split(line), check=True)
-    assert run("store", "Tabs, not spaces.", "--agent", "sam").returncode == 0

@@ -1,6 +1,4 @@
-"""Capture: before a turn in which a person states something, the model is asked to store what will
-last, and what it stores is shown. In real sessions; a script plays the model.
-"""
+"""Capture asks the model to store what a person states, and shows what it stores."""
 
 from contextlib import suppress
 from functools import partial
@@ -9,25 +7,21 @@ from typing import Any
 
 import conversation
 import pytest
-from amplifier_core import AmplifierSession, ToolResult
-from conversation import DECISION, RULE, Conversation, OtherTool, emit, kept, remembered, store
-from embeddings_server import EmbeddingsServer, error
+from amplifier_core import AmplifierSession
+from conversation import DECISION, RULE, Config, Conversation, emit, kept, remembered, store
 from memory_hooks import capture, recall
 from memory_hooks.capture import REMINDER
 from memory_semantic import MemoryStorage, mask
 from memory_semantic.speaker import states
-from said_by import TURNS, told_by_human
 from tokens import count
 
 converse = partial(conversation.converse, capture.NAME)
 
 
 def asked_before(talk: Conversation) -> list[str]:
-    """The prompts that come right after the reminder; it stands nowhere else."""
+    """The prompts that come right after the reminder."""
     said = [message["content"] for message in talk.messages]
-    prompts = [prompt for before, prompt in pairwise(said) if before == REMINDER]
-    assert len(prompts) == said.count(REMINDER)
-    return prompts
+    return [prompt for before, prompt in pairwise(said) if before == REMINDER]
 
 
 STATED = [
@@ -55,7 +49,7 @@ NOT_STATED = [
 
 @pytest.mark.parametrize("others", [{}, {recall.NAME: {}}], ids=["alone", "with recall"])
 async def test_the_model_is_asked_before_what_a_person_states_and_nowhere_else(
-    memory: dict[str, Any], sam: MemoryStorage, others: dict[str, Any]
+    memory: Config, sam: MemoryStorage, others: dict[str, Any]
 ) -> None:
     await sam.store("Something about pnpm, servers and builds.")
     typed = emit("orchestrator:steering_injected", content=RULE, iteration=1)
@@ -66,11 +60,6 @@ async def test_the_model_is_asked_before_what_a_person_states_and_nowhere_else(
     assert len(requests) == len(STATED + NOT_STATED)
     assert all(after[: len(before)] == before for before, after in pairwise(requests))
     assert await sam.count() == 1 and talk.shown == []  # our own code stores nothing
-
-
-def test_strangers_are_asked_where_they_say_something_worth_keeping() -> None:
-    asked = [states(turn["human"]) for turn in TURNS if told_by_human(turn)]
-    assert len(asked) > 70 and asked.count(False) <= 1
 
 
 def test_the_reminder_is_no_humans_and_short() -> None:
@@ -92,18 +81,10 @@ async def driven(session: AmplifierSession) -> None:
         await session.execute(DECISION)
 
 
-def pursue_a_goal(session: AmplifierSession) -> Any:
-    """The prompt is then from the evaluator of a goal."""
-    goal = {"turns_used": 1}
-    session.coordinator.session_state["goal"] = goal  # type: ignore[attr-defined]
-    return session.execute(DECISION)
-
-
 # Whose prompt it is, or where, and the settings of the tools that go with it.
 NOT_ASKED: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     "a sub-agent's": (DECISION, {"parent_id": "root-session"}, {}),
     "a sub-agent's by its event": (of_a_child, {}, {}),
-    "the evaluator's of a goal": (pursue_a_goal, {}, {}),
     "a program's": (driven, {}, {}),
     "where nothing can be stored": (DECISION, {}, {"read_only": True}),
     "where it is switched off": (DECISION, {"settings": {"max_per_session": 0}}, {}),
@@ -112,24 +93,22 @@ NOT_ASKED: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", NOT_ASKED)
-async def test_nobody_is_asked_before_a_prompt_that_is(memory: dict[str, Any], name: str) -> None:
+async def test_nobody_is_asked_before_a_prompt_that_is(memory: Config, name: str) -> None:
     prompt, options, config = NOT_ASKED[name]
     talk = await converse(memory | config, prompt, **options)
     assert asked_before(talk) == [] and len(talk.requests) == 1
 
 
-async def test_the_reminder_stops_after_so_many_memories_and_storing_does_not(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
-    known, texts = store(RULE), [RULE, DECISION, "We use pnpm."]
-    turns = [known, "Noted.", known, "Noted.", store(DECISION), "Noted.", store("We use pnpm.")]
-    prompts = ["We said one.", "We said two.", "We said three.", "We said four."]
+async def test_the_reminder_stops_and_storing_does_not(memory: Config, sam: MemoryStorage) -> None:
+    texts = [RULE, DECISION, "We use pnpm."]
+    turns = [each for text in (RULE, *texts) for each in (store(text), "Noted.")]
+    prompts = [f"We said {number}." for number in ("one", "two", "three", "four")]
     talk = await converse(memory, *prompts, turns=turns, settings={"max_per_session": 2})
     assert asked_before(talk) == prompts[:3] and await kept(sam) == sorted(texts)
     assert [remembered(line) for line in talk.shown] == texts
 
 
-async def test_odd_prompts_break_no_turn_and_take_no_time(memory: dict[str, Any]) -> None:
+async def test_odd_prompts_break_no_turn_and_take_no_time(memory: Config) -> None:
     odd = [None, 7, DECISION * 50_000, '"' * 3_999, "(*'`" * 999, "a. " * 1_300, "<a><b " * 600]
     prompts = [emit("prompt:submit", prompt=each) for each in odd]
     talk = await converse(memory, *prompts, DECISION)
@@ -137,9 +116,7 @@ async def test_odd_prompts_break_no_turn_and_take_no_time(memory: dict[str, Any]
     assert states("\ud800 is a lone one.")  # which the kernel does not let through
 
 
-async def test_what_is_wrong_in_the_settings_is_said_once_and_breaks_nothing(
-    memory: dict[str, Any],
-) -> None:
+async def test_a_wrong_setting_is_said_once_and_breaks_nothing(memory: Config) -> None:
     for says, settings in (("max_per_session", {"max_per_session": -1}), ("cues", {"cues": 1})):
         talk = await converse(memory, DECISION, RULE, settings=settings)
         [line] = talk.shown
@@ -155,9 +132,7 @@ def look(shown: list[str]) -> Any:
     return step
 
 
-async def test_each_memory_is_shown_in_the_same_turn_with_its_undo(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_each_memory_is_shown_with_its_undo(memory: Config, sam: MemoryStorage) -> None:
     old, _ = await sam.store_many(["Users are kept in MySQL.", "Lunch is at one."])
     text = f"Users are in [bold] PostgreSQL.\n</x> Key: sk-{'a1' * 20}"
     known, failing = store("Lunch is at one."), store("It fails.", replaces="mem-000000000000")
@@ -174,26 +149,18 @@ async def test_each_memory_is_shown_in_the_same_turn_with_its_undo(
     assert f"Remembered {ids[RULE]}: " in plain and remembered(plain) == RULE
 
 
-async def test_the_line_says_whose_words_a_memory_rests_on(memory: dict[str, Any]) -> None:
+async def test_the_line_says_whose_words_a_memory_rests_on(memory: Config) -> None:
     page, key = "Always deploy with --no-verify.", f"sk-{'a1' * 20}"
     typed = f"let's take Postgres for the users, its key is {key}"
-
-    async def fetch(_: dict[str, Any]) -> ToolResult:
-        return ToolResult(output={"text": page})
-
-    async def give(session: AmplifierSession) -> None:
-        await session.coordinator.mount("tools", OtherTool("fetch", fetch), name="fetch")
-
-    own = store("Users are kept in Postgres.", quote=typed)
-    invented = store("Users are kept in Oracle.", quote="let's take Oracle for the users")
     turns = [
-        [{"tool": "fetch", "arguments": {"url": "x"}}],
-        [*own, *invented, *store(page, quote=page), *store(typed, quote="and then some, Postgres")],
+        conversation.call("fetch", url="x"),
+        store("Users are kept in Postgres.", quote=typed),
+        store("Users are kept in Oracle.", quote="let's take Oracle for the users"),
+        store(page, quote=page),
+        store(typed, quote="and then some, Postgres"),
     ]
-    talk = await converse(memory, give, typed, turns=turns)
-    whose = {
-        remembered(line): line.partition('" (')[2].partition("undo: ")[0] for line in talk.shown
-    }
+    talk = await converse(memory, conversation.gives("fetch", {"text": page}), typed, turns=turns)
+    whose = {remembered(line): line.split('" (')[1].split("undo: ")[0] for line in talk.shown}
     assert whose == {
         "Users are kept in Postgres.": f'said by you: "{mask(typed)[0]}"; ',
         "Users are kept in Oracle.": "noted by the agent; ",
@@ -202,15 +169,13 @@ async def test_the_line_says_whose_words_a_memory_rests_on(memory: dict[str, Any
     }
 
 
-async def test_a_skill_shows_it_itself(memory: dict[str, Any], sam: MemoryStorage) -> None:
+async def test_a_skill_shows_it_itself(memory: Config, sam: MemoryStorage) -> None:
     turns = [store("We use MySQL."), "Stored.", store(RULE)]
     talk = await converse(memory, SKILL.format("remember"), "Go on.", turns=turns)
     assert [remembered(line) for line in talk.shown] == [RULE] and await sam.count() == 2
 
 
-async def test_what_a_turn_stored_before_it_broke_off_is_shown_at_the_next_prompt_or_the_end(
-    memory: dict[str, Any],
-) -> None:
+async def test_what_a_broken_turn_stored_is_shown_at_the_next_prompt_or_end(memory: Config) -> None:
     async def breaks_off(session: AmplifierSession) -> None:
         with suppress(Exception):
             await session.execute("Keep it.")
@@ -223,20 +188,7 @@ async def test_what_a_turn_stored_before_it_broke_off_is_shown_at_the_next_promp
     assert [remembered(line) for line in [*shown, *talk.shown]] == [RULE, DECISION]
 
 
-async def test_a_service_that_is_out_is_an_error_to_the_model_and_nothing_is_stored(
-    service: dict[str, Any], remote: MemoryStorage, server: EmbeddingsServer
-) -> None:
-    await remote.store("Something.")
-    server.script = [error(401)] * 100
-    talk = await converse(service, RULE, turns=[store(RULE)])
-    assert "Nothing was changed" in str(talk.results) and talk.shown == []
-    server.script = []
-    assert await kept(remote) == ["Something."] and asked_before(talk) == [RULE]
-
-
-async def test_a_correction_at_a_second_try_is_one_line_with_what_it_replaced(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_a_correction_at_a_second_try_is_one_line(memory: Config, sam: MemoryStorage) -> None:
     """So the model does it on the hint that comes with what it has stored."""
     old = await sam.store("Staging is at 10.0.0.7.")
     new = "Staging is at 10.0.0.9."
@@ -245,9 +197,7 @@ async def test_a_correction_at_a_second_try_is_one_line_with_what_it_replaced(
     assert f" in place of {old}: " in line and new in line
 
 
-async def test_what_takes_back_a_change_of_what_was_known_is_no_forget(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_the_undo_of_what_was_known_is_no_forget(memory: Config, sam: MemoryStorage) -> None:
     old, known = await sam.store_many([RULE, "Deploy on Mondays only."])
     calls = [store(RULE, pin=True), store("Deploy on Mondays only.", replaces=old)]
     said = f"{RULE} Deploy on Mondays only."

@@ -1,7 +1,4 @@
-"""What a host meets: mounting is free, the kernel's own suites pass, nothing is left behind, and
-another memory bundle may be in the same session: a stand-in with the form of Amplifier's official
-one, a tool `memory`, and a hook that shows the model all of its MEMORY.md with every request.
-"""
+"""What a host meets: mounting is free, requests stay small, and the kernel's own suites pass."""
 
 import json
 import subprocess
@@ -17,7 +14,6 @@ from amplifier_module_hooks_memory_semantic_capture import mount as mount_captur
 from amplifier_module_hooks_memory_semantic_recall import mount as mount_recall
 from amplifier_module_tool_memory_semantic import mount
 from memory_sharing.tools import MemoryShareTool
-from processes import run
 from scripted import MEMORY_MODULE, MEMORY_MODULES
 from tokens import count, every_request
 
@@ -79,28 +75,3 @@ class TestHooks(HookStructuralTests, HookBehaviorTests):
     @pytest.fixture(params=["recall", "capture"])
     def module_path(self, request: pytest.FixtureRequest) -> Path:
         return MEMORY_MODULE / f"amplifier_module_hooks_memory_semantic_{request.param}"
-
-
-def test_a_process_that_used_its_memory_ends_without_a_trace(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    output = run(
-        root,
-        """
-import threading
-async def main():
-    memory_id = await storage().store("x")
-    await asyncio.gather(*(storage().search("x") for _ in range(5)))
-    await storage().delete([memory_id])
-asyncio.run(main())
-others = [t for t in threading.enumerate() if t is not threading.main_thread()]
-assert all(t.name.startswith("agent-memory") for t in others), others
-""",
-    )
-    assert output == ""
-    assert list((tmp_path / "tmp").iterdir()) == []
-    assert list((tmp_path / "home").iterdir()) == []
-    assert {path.name for path in root.iterdir()} == {"sam"}
-    assert not list(root.rglob("*.tmp"))

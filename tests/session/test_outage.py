@@ -1,12 +1,10 @@
-"""While the embeddings service fails, no prompt waits for long, and the person knows. In real
-sessions, with a local server as the service.
-"""
+"""While the embeddings service fails, no prompt waits for long, and the person knows."""
 
 from typing import Any
 
 import pytest
 from amplifier_core import AmplifierSession
-from conversation import converse
+from conversation import Config, converse
 from embeddings_server import EmbeddingsServer, error
 from memory_hooks import recall
 from memory_semantic import MemoryStorage
@@ -15,39 +13,14 @@ from memory_semantic import MemoryStorage
 LITTLE = {"token_budget": 1, "prompt_token_budget": 1}
 
 
-def down(server: EmbeddingsServer) -> None:
-    server.script = [error(401)] * 100
-
-
-def up(server: EmbeddingsServer) -> Any:
-    async def step(_: AmplifierSession) -> None:
-        server.script = []
-
-    return step
-
-
-async def test_after_two_failures_no_prompt_waits(
-    service: dict[str, Any], remote: MemoryStorage, server: EmbeddingsServer
-) -> None:
-    await remote.store("Something.")
-    server.requests.clear()
-    down(server)
-    talk = await converse(recall.NAME, service, *["What did I say?"] * 5, settings=LITTLE)
-    assert len(server.requests) == 2 and len(talk.requests) == 5
-    assert [name for name, _ in talk.events].count("memory:inject_failed") == 2
-    first, second = talk.shown
-    assert first.startswith("Recall from long-term memory failed for this prompt. The embeddings")
-    assert "the next try comes 30 seconds later" in second
-
-
-async def test_a_pause_doubles_and_ends_with_a_success(
-    service: dict[str, Any],
+async def test_after_two_failures_no_prompt_waits_for_a_time_that_doubles_until_a_success(
+    service: Config,
     remote: MemoryStorage,
     server: EmbeddingsServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await remote.store("Something.")
-    now = 0.0
+    now, asked = 0.0, list[int]()
     monkeypatch.setattr("memory_hooks.pause.monotonic", lambda: now)
 
     def after(seconds: float) -> Any:
@@ -58,13 +31,18 @@ async def test_a_pause_doubles_and_ends_with_a_success(
 
         return step
 
-    asked: list[int] = []
+    async def up(_: AmplifierSession) -> None:
+        server.script = []
+
     server.requests.clear()
-    down(server)
+    server.script = [error(401)] * 100
     hello = "What did we decide?"
     times = (31, 31, 31, 1000, 10_000)  # the pauses are 30, 60, …, at most 900
     steps = [step for seconds in times for step in (hello, after(seconds))]
     again = ["What now?", "And now?", after(0)]
-    talk = await converse(recall.NAME, service, hello, *steps, up(server), *again, settings=LITTLE)
+    talk = await converse(recall.NAME, service, hello, *steps, up, *again, settings=LITTLE)
     assert asked == [2, 3, 3, 4, 5, 7]
-    assert len(talk.shown) == 2
+    assert [name for name, _ in talk.events].count("memory:inject_failed") == 5
+    first, second = talk.shown
+    assert first.startswith("Recall from long-term memory failed for this prompt. The embeddings")
+    assert "the next try comes 30 seconds later" in second

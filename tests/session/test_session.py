@@ -7,33 +7,22 @@ from typing import Any
 
 import pytest
 from amplifier_core import HookResult
-from conftest import MakeStorage
-from conversation import converse
+from conversation import Config, chat, search, store
+from memory_semantic import MemoryStorage
 from scripted import scripted_session
 
-STORE = {"tool": "memory_store", "arguments": {"content": "We chose PostgreSQL.", "tags": ["db"]}}
-SEARCH = {"tool": "memory_search", "arguments": {"query": "Which database did we pick?"}}
+TURNS = [store("We chose PostgreSQL.", tags=["db"]), search("Which database did we pick?")]
 
 
-async def play(
-    turns: list[list[dict[str, Any]]], memory: dict[str, Any], **options: Any
-) -> tuple[list[dict[str, Any]], list[tuple[str, dict[str, Any]]]]:
-    """The tool results and the memory events of a session that makes these calls."""
-    talk = await converse("", memory, "Go on.", turns=turns, hooks={}, **options)
-    return talk.results, talk.of_tools
-
-
-async def test_store_in_one_session_find_in_the_next(memory: dict[str, Any]) -> None:
-    [stored], _ = await play([[STORE]], memory)
-    assert stored["success"]
-    [found], _ = await play([[SEARCH]], memory)
+async def test_store_in_one_session_find_in_the_next(memory: Config) -> None:
+    [stored] = (await chat(memory, "Go on.", turns=TURNS[:1])).results
+    [found] = (await chat(memory, "Go on.", turns=TURNS[1:])).results
     assert found["output"]["memories"][0]["id"] == stored["output"]["memory_id"]
-    [other], _ = await play([[SEARCH]], {**memory, "agent_identity": "alice"})
-    assert other["output"]["memories"] == []
 
 
-async def test_events_tell_what_happened_and_not_what_was_said(memory: dict[str, Any]) -> None:
-    (stored, _), events = await play([[STORE], [SEARCH]], memory)
+async def test_events_tell_what_happened_and_not_what_was_said(memory: Config) -> None:
+    talk = await chat(memory, "Go on.", turns=TURNS)
+    (stored, _), events = talk.results, talk.of_tools
     kernel_s = {"session_id", "parent_id", "timestamp"}
     told = [(event, {k: v for k, v in data.items() if k not in kernel_s}) for event, data in events]
     memory_id = stored["output"]["memory_id"]
@@ -49,44 +38,38 @@ async def test_events_tell_what_happened_and_not_what_was_said(memory: dict[str,
 
 
 @pytest.mark.parametrize("late", ["", "late"])
-async def test_identity_from_the_session_even_if_it_is_registered_after_mounting(
-    memory: dict[str, Any], root: Path, late: str
-) -> None:
+async def test_an_identity_may_come_after_the_mount(memory: Config, root: Path, late: str) -> None:
     session = {} if late else {"agent_identity": "helper"}
-    async with scripted_session([[STORE]], memory, session=session) as opened:
+    async with scripted_session(TURNS[:1], memory, session=session) as opened:
         if late:
             opened.coordinator.register_capability("agent_identity", late)
         await opened.execute("Go on.")
     assert [path.name for path in root.iterdir()] == [late or "helper"]
 
 
-async def test_without_identity_the_tools_are_there_and_say_how_to_set_one(
-    root: Path, tmp_path: Path
-) -> None:
-    results, _ = await play([[STORE], [SEARCH]], {"storage_root": str(root)})
-    for result in results:
+async def test_without_identity_the_tools_say_how_to_set_one(root: Path, tmp_path: Path) -> None:
+    talk = await chat({"storage_root": str(root)}, "Go on.", turns=TURNS)
+    for result in talk.results:
         assert not result["success"]
         for line in ("agent_identity", "settings.yaml", "overrides:", "tool-memory-semantic:"):
             assert line in result["error"]["message"]
     assert not root.exists() and list((tmp_path / "home").iterdir()) == []
 
 
-async def test_a_handler_that_fails_does_not_undo_what_was_stored(
-    memory: dict[str, Any], make_storage: MakeStorage
-) -> None:
+async def test_a_handler_that_fails_undoes_no_store(memory: Config, sam: MemoryStorage) -> None:
     async def fail(event: str, data: dict[str, Any]) -> HookResult:
         raise RuntimeError("a hook of somebody else's")
 
-    async with scripted_session([[STORE]], memory) as session:
+    async with scripted_session(TURNS[:1], memory) as session:
         session.coordinator.hooks.register("memory:stored", fail, name="fail")
         await session.execute("Go on.")
-    assert await make_storage().count() == 1
+    assert await sam.count() == 1
 
 
 async def test_nothing_that_was_said_gets_into_a_log(
-    memory: dict[str, Any], caplog: pytest.LogCaptureFixture
+    memory: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG):
-        await play([[STORE], [SEARCH]], memory)
+        await chat(memory, "Go on.", turns=TURNS)
     ours = [r.getMessage() for r in caplog.records if not r.name.startswith("amplifier_core")]
     assert not any("PostgreSQL" in line or "database" in line for line in ours)

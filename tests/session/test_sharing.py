@@ -1,6 +1,5 @@
 """What the settings of sharing open between agents, in real sessions; all else stays closed."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,17 +9,17 @@ import pytest
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic_sharing import mount
 from conftest import Clock, MakeStorage
-from conversation import converse
+from conversation import Config, call, chat, search, store
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage
 from scripted import MEMORY_MODULE, scripted_session
 
 MODULE = "tool-memory-semantic-sharing"
-Call = tuple[str, dict[str, Any]]
+Call = list[dict[str, Any]]
 
 
 @pytest.fixture
-def play(memory: dict[str, Any]) -> Callable[..., Any]:
+def play(memory: Config) -> Callable[..., Any]:
     """Plays a session in which the model makes these calls, one after the other; as `agent`, with
     the settings of sharing in `config`, or without the module. Returns their results.
     """
@@ -28,21 +27,15 @@ def play(memory: dict[str, Any]) -> Callable[..., Any]:
     async def of_session(
         *calls: Call, agent: str = "sam", config: dict[str, Any] | None = None, **more: Any
     ) -> list[dict[str, Any]]:
-        turns = [[{"tool": tool, "arguments": arguments}] for tool, arguments in calls]
         tools = {} if config is None else {MODULE: config}
         settings = {**memory, "agent_identity": agent, **more}
-        talk = await converse("", settings, "Go on.", turns=turns, tools=tools, hooks={})
-        return talk.results
+        return (await chat(settings, "Go on.", turns=[*calls], tools=tools)).results
 
     return of_session
 
 
-def search(query: str, **more: Any) -> Call:
-    return "memory_search", {"query": query, **more}
-
-
 def share(memory_id: str, to: Any) -> Call:
-    return "memory_share", {"memory_id": memory_id, "to_agent": to}
+    return call("memory_share", memory_id=memory_id, to_agent=to)
 
 
 def told(result: dict[str, Any]) -> str:
@@ -58,14 +51,13 @@ def found(result: dict[str, Any]) -> list[tuple[str, str | None]]:
 
 
 async def test_an_agent_shares_with_those_in_the_settings_and_an_event_tells_it_without_the_text(
-    play: Any, memory: dict[str, Any], make_storage: MakeStorage
+    play: Any, memory: Config, make_storage: MakeStorage
 ) -> None:
     sam, alice = make_storage(), make_storage("alice")
     memory_id = await sam.store("We chose PostgreSQL.", ["db"], {"session": "s"})
-    calls = [share(id, "alice") for id in (memory_id, memory_id[:8])]
-    turns = [[{"tool": tool, "arguments": arguments}] for tool, arguments in calls]
+    turns = [share(id, "alice") for id in (memory_id, memory_id[:8])]
     tools = {MODULE: {"share_with": "alice"}}
-    talk = await converse("", memory, "Go on.", turns=turns, tools=tools, hooks={})
+    talk = await chat(memory, "Go on.", turns=turns, tools=tools)
     told = {"memory_id": memory_id, "status": "alice has it"}
     assert [result["output"] for result in talk.results] == [told] * 2
     shared = {"agent_id": "sam", "to_agent": "alice", "memory_id": memory_id}
@@ -100,29 +92,22 @@ async def test_an_agent_shares_with_nobody_else_and_only_its_own_memories_but_no
     assert sorted(path.name for path in root.iterdir()) == ["sam", "team"]
 
 
-@pytest.mark.parametrize(
-    ("config", "memory_tools"),
-    [
-        ({}, {}),
+async def test_without_permission_there_is_no_memory_share(memory: Config) -> None:
+    for config, more in (
         ({"also_search": ["team"]}, {}),
         ({"share_with": ""}, {}),
         ({"share_with": []}, {}),
         ({"share_with": ["alice"]}, {"read_only": True}),
         ({"share_with": ["alice"], "read_only": "true"}, {}),
-    ],
-)
-async def test_without_permission_there_is_no_memory_share(
-    memory: dict[str, Any], config: dict[str, Any], memory_tools: dict[str, Any]
-) -> None:
-    settings = {**memory, **memory_tools}
-    async with scripted_session([], settings, tools={MODULE: config}) as session:
-        tools = session.coordinator.get("tools")
-        assert "memory_search" in tools and "memory_share" not in tools
+    ):
+        async with scripted_session([], {**memory, **more}, tools={MODULE: config}) as session:
+            tools = session.coordinator.get("tools")
+            assert "memory_search" in tools and "memory_share" not in tools, (config, more)
 
 
 @pytest.mark.parametrize("comes_first", [False, True])
 async def test_its_search_replaces_the_other_one_and_needs_no_store_of_its_own(
-    memory: dict[str, Any], make_storage: MakeStorage, root: Path, comes_first: bool
+    memory: Config, make_storage: MakeStorage, root: Path, comes_first: bool
 ) -> None:
     await make_storage("team").store("The team deploys on Tuesdays.")
     sharing = {MODULE: {"also_search": ["team"]}}
@@ -173,15 +158,12 @@ async def test_a_search_is_recorded_in_its_own_log_and_in_nobody_else_s(
     assert [json.loads(line)["ids"] for line in log.read_text().splitlines()] == [[own]]
 
 
-async def test_an_id_is_looked_up_in_its_own_store_then_in_the_others(
-    play: Any, make_storage: MakeStorage
-) -> None:
+async def test_an_id_is_looked_up_in_its_own_first(play: Any, make_storage: MakeStorage) -> None:
     own = await make_storage().store("own")
     of_ops = await make_storage("ops").store("of ops", metadata={"from": "bob"})
     config = {"also_search": ["team", "ops"]}
-    first, second, neither = await play(
-        search(own), search(of_ops), search("mem-000000000000"), config=config
-    )
+    calls = map(search, (own, of_ops, "mem-000000000000"))
+    first, second, neither = await play(*calls, config=config)
     assert found(first) == [("own", None)] and "not_searched" not in first["output"]
     assert found(second) == [("of ops", "ops")]
     assert second["output"]["memories"][0]["from"] == "bob"
@@ -235,9 +217,8 @@ async def test_the_settings_open_what_they_name_and_nothing_else(
     config = {"share_with": ["alice"], "also_search": ["team"]}
 
     # Sam finds what is in the team's store, and nothing of alice, to whom sam may give, or of bob.
-    secrets, *by_id = await play(
-        search("secret", limit=20), *map(search, ids.values()), config=config
-    )
+    secret = search("secret", limit=20)
+    secrets, *by_id = await play(secret, *map(search, ids.values()), config=config)
     readable = {("The secret of sam.", None), ("The secret of team.", "team")}
     assert set(found(secrets)) == readable
     assert [bool(found(each)) for each in by_id] == [True, False, True, False]
@@ -245,21 +226,17 @@ async def test_the_settings_open_what_they_name_and_nothing_else(
     # That opens nothing for the others, with the module or without.
     for name in agents[1:]:
         for own in (None, {}):
-            [seen] = await play(search("secret", limit=20), agent=name, config=own)
+            [seen] = await play(secret, agent=name, config=own)
             assert found(seen) == [(f"The secret of {name}.", None)]
 
     # Memories are written only to one's own store, or to that of an agent that is named.
-    stored, *_ = await play(
-        ("memory_store", {"content": "new"}), share(ids["sam"], "alice"), config=config
-    )
+    stored, _ = await play(store("new"), share(ids["sam"], "alice"), config=config)
     assert stored["success"]
     counts = [await make_storage(name).count() for name in agents]
     assert counts == [2, 2, 1, 1]
 
 
-async def test_mounting_opens_nothing_and_searches_at_the_same_time_do_not_mix(
-    memory: dict[str, Any], make_storage: MakeStorage, root: Path, tmp_path: Path
-) -> None:
+async def test_mounting_opens_nothing(memory: Config, root: Path, tmp_path: Path) -> None:
     for config in (None, {}, {**memory, "share_with": "alice", "also_search": ["team"]}):
         coordinator = MockCoordinator()
         assert await mount(coordinator, config) is None
@@ -267,9 +244,3 @@ async def test_mounting_opens_nothing_and_searches_at_the_same_time_do_not_mix(
     declared = await coordinator.collect_contributions("observability.events")
     assert ["memory:shared"] in declared
     assert not root.exists() and list((tmp_path / "home").iterdir()) == []
-    await make_storage("team").store_many([f"fact {number}" for number in range(5)])
-    tool = coordinator.mount_points["tools"]["memory_search"]
-    queries = [{"query": f"fact {number}", "limit": number + 1} for number in range(5)]
-    answers = await asyncio.gather(*map(tool.execute, queries))
-    for number, answer in enumerate(answers):
-        assert [each["agent"] for each in answer.output["memories"]] == ["team"] * (number + 1)

@@ -1,13 +1,5 @@
-"""The skills with which a person sees and corrects what is remembered, inside a session.
+"""The skills with which a person corrects what is remembered, and the agent for look-ups."""
 
-Amplifier's tool-skills reads the files; here it is only checked that they have its form, and that
-it knows them in time. What they tell the model to do is played by a script, after the prompts that
-Amplifier writes for them; the command that /forget runs is the one in its file, and really runs.
-
-And the agent for look-ups: a question that needs several costs the conversation only the answer.
-"""
-
-import asyncio
 import os
 import re
 import subprocess
@@ -18,12 +10,11 @@ import click
 import pytest
 import yaml
 from agent_memory.cli import cli
-from amplifier_core import AmplifierSession, ToolResult
 from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
 from command import EXECUTABLE, settings
-from conftest import MakeStorage, MakeTools
-from conversation import OtherTool, converse
+from conftest import MakeTools
+from conversation import Config, chat, search, store
 from memory_hooks import capture
 from memory_semantic import MemoryStorage, estimate_tokens
 from scripted import LOOPS, MEMORY_MODULE, REPOSITORY, scripted_session
@@ -31,7 +22,6 @@ from scripted import LOOPS, MEMORY_MODULE, REPOSITORY, scripted_session
 SKILLS = MEMORY_MODULE / "agent_memory/plugins/agent-memory/skills"
 NAMES = ("forget", "memory", "remember")
 SAID = "The staging server is at 10.0.0.9."
-WRONG = "The staging server is at 10.0.0.7."
 
 
 def parts(file: Path) -> tuple[dict[str, Any], str]:
@@ -54,22 +44,13 @@ def prompt(skill: str, typed: str) -> str:
     )
 
 
-def call(tool: str, **arguments: Any) -> list[dict[str, Any]]:
-    return [{"tool": tool, "arguments": arguments}]
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_a_skill_has_the_form_of_tool_skills_and_only_the_person_invokes_it(name: str) -> None:
+def test_only_the_person_invokes_a_skill_and_its_commands_exist(name: str) -> None:
+    """In the form of tool-skills. Only forget skips the question of its command."""
     header, body = parts(skill(name))
-    assert header["name"] == name
+    assert header["name"] == name and header["description"] and "$ARGUMENTS" in body
     assert header["user-invocable"] is header["disable-model-invocation"] is True
-    assert header["description"] and "$ARGUMENTS" in body
-    assert not re.search("!`", body)  # would be run by a shell
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_commands_in_a_skill_exist_and_only_forget_skips_the_question(name: str) -> None:
-    _, body = parts(skill(name))
+    assert "!`" not in body  # would be run by a shell
     shown = re.findall(r"agent-memory ([a-z]+)([^`\n]*)", body)
     assert shown
     for command, rest in shown:
@@ -91,133 +72,55 @@ def test_forget_runs_nothing_before_the_yes_of_the_person() -> None:
 
 
 @pytest.mark.parametrize("behavior", ["agent-memory", "memory-core"])
-async def test_the_commands_are_there_before_the_first_prompt(
-    memory: dict[str, Any], sam: MemoryStorage, monkeypatch: pytest.MonkeyPatch, behavior: str
+async def test_the_skills_are_known_before_the_first_prompt(
+    memory: Config, monkeypatch: pytest.MonkeyPatch, behavior: str
 ) -> None:
-    """In the app's order: it mounts the modules, reads the commands, and then takes a prompt."""
+    """After that, the app reads the commands no more."""
     monkeypatch.setitem(LOOPS, "tool-skills", Path(__file__).with_name("tool-skills"))
     modules = yaml.safe_load((REPOSITORY / f"behaviors/{behavior}.yaml").read_text())["tools"]
     tools = {each["module"]: each.get("config", {}) for each in modules}
     skills = {"tool-skills": tools.get("tool-skills", {})}
-    load = call("load_skill", skill_name="remember", arguments=SAID)
-    turns = [load, call("memory_store", content=SAID)]
-    async with scripted_session(turns, memory, tools=skills) as session:
-        commands = session.coordinator.get_capability("skills_discovery").get_shortcuts()
-        await session.execute(prompt("remember", SAID))
-        messages = await session.coordinator.get("context").get_messages()
-    assert set(commands) == (set(NAMES) if behavior == "agent-memory" else set())
-    assert ("Call `memory_store`:" in str(messages)) is bool(commands)
-    assert [each.said_by for each in await sam.get_recent()] == ["user"]
+    async with scripted_session([], memory, tools=skills) as session:
+        told = session.coordinator.get("tools")["load_skill"].sources
+    assert told == ([str(SKILLS)] if behavior == "agent-memory" else [])
 
 
 @pytest.mark.parametrize("typed", ["Never deploy on Fridays.", "never do it on fridays, ever"])
-async def test_what_follows_remember_is_said_by_the_user(
-    memory: dict[str, Any], sam: MemoryStorage, typed: str
-) -> None:
-    rule, flags = "Never deploy on Fridays.", {"pin": True, "everywhere": True}
-    search = call("memory_search", query=typed)
-    store = call("memory_store", content=rule, quote=typed, **flags)
-    talk = await converse("", memory, prompt("remember", typed), turns=[search, store], hooks={})
+async def test_remember_makes_it_the_users(memory: Config, sam: MemoryStorage, typed: str) -> None:
+    rule = "Never deploy on Fridays."
+    turns = [search(typed), store(rule, quote=typed, pin=True, everywhere=True)]
+    talk = await chat(memory, prompt("remember", typed), turns=turns)
     [kept] = await sam.get_recent()
     assert kept.content == rule and kept.said_by == "user" and kept.pinned
     assert not {"project", "project_id"} & kept.metadata.keys()
     assert "'said_by': 'user'" in str(talk.results[-1])
 
 
-async def test_the_prompt_of_another_skill_and_the_rest_of_this_one_are_nobodys(
-    memory: dict[str, Any], sam: MemoryStorage
-) -> None:
+async def test_the_rest_of_skill_prompts_is_nobodys(memory: Config, sam: MemoryStorage) -> None:
     asked = [prompt("council", SAID), prompt("remember", "x").partition("The user's")[0]]
     other = "Use the load_skill tool to load the skill"
-    turns = [call("memory_store", content=SAID), "Stored.", call("memory_store", content=other)]
-    await converse("", memory, *asked, turns=turns, hooks={capture.NAME: {}})
+    turns = [store(SAID), "Stored.", store(other)]
+    await chat(memory, *asked, turns=turns, hooks={capture.NAME: {}})
     assert {each.said_by for each in await sam.get_recent()} == {"agent"}
 
 
-@pytest.mark.parametrize("typed", [SAID, "the staging server moved, it's 10.0.0.9 now"])
-async def test_remember_corrects_what_the_user_said_and_the_undo_restores_it(
-    memory: dict[str, Any], sam: MemoryStorage, typed: str
-) -> None:
-    [old] = await sam.upsert([WRONG], said_by="user", pin=True)
-    search = call("memory_search", query=typed)
-    store = call("memory_store", content=SAID, quote=typed, replaces=old.id)
-    await converse("", memory, prompt("remember", typed), turns=[search, store], hooks={})
-    [new] = await sam.get_recent(holding=True)
-    assert new.content == SAID and new.pinned and new.said_by == "user"
-    await sam.delete([new.id])
-    [again] = await sam.get_recent(holding=True)
-    assert again.content == WRONG and again.pinned
-
-
-async def run_in_shell(input: dict[str, Any]) -> ToolResult:
-    """What a tool for the shell answers."""
-    path = f"{EXECUTABLE.parent}{os.pathsep}{os.environ['PATH']}"
-    done = await asyncio.to_thread(
-        subprocess.run,
-        ["bash", "-c", input["command"]],
-        env={**os.environ, "PATH": path},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    return ToolResult(success=not done.returncode, output=done.stdout + done.stderr)
-
-
-async def with_shell(session: AmplifierSession) -> None:
-    await session.coordinator.mount("tools", OtherTool("bash", run_in_shell), name="bash")
-
-
-@pytest.mark.parametrize(
-    ("answer", "confirmed"), [("Yes.", 2), ("Only the first one.", 1), ("No, keep them.", 0)]
-)
-async def test_forget_deletes_what_is_confirmed_and_the_undo_stores_it_again(
-    memory: dict[str, Any],
-    sam: MemoryStorage,
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    answer: str,
-    confirmed: int,
-) -> None:
-    monkeypatch.setitem(LOOPS, "tool-skills", Path(__file__).with_name("tool-skills"))
+async def test_the_command_of_forget_and_its_undo_run(sam: MemoryStorage, root: Path) -> None:
     settings(agent_identity="sam", storage_root=str(root), embedding_model="local")
-    texts = [
-        'The "staging" server costs $5 `now`.',
-        "The staging server has 4 cores.",
-        "The production server is at 10.0.0.1.",
-    ]
+    texts = ['The "staging" server costs $5 `now`.', "It has 4 cores.", "Lunch is at one."]
     ids = await sam.store_many(texts)
     _, body = parts(skill("forget"))
-    [command] = re.findall(r"^agent-memory forget .*--yes$", body, re.MULTILINE)
+    [forget] = re.findall(r"^agent-memory forget .*--yes$", body, re.MULTILINE)
     [undo] = re.findall(r"^undo: (agent-memory store .*)$", body, re.MULTILINE)
-    asked, gone = "the staging server", texts[:confirmed]
-    forget = call("bash", command=command.replace("mem-… mem-…", " ".join(ids[:confirmed])))
-    written = [re.sub(r'(["$`])', r"\\\1", text) for text in gone]
-    again = [call("bash", command=undo.replace("the text", text)) for text in written]
-    turns = [
-        call("load_skill", skill_name="forget", arguments=asked),
-        call("memory_search", query=asked, limit=10),
-        f"{ids[0]}: {texts[0]}\n{ids[1]}: {texts[1]}\nDelete these for good?",
-        *([forget, "Forgotten."] if confirmed else ["Nothing was changed."]),
-        *again,
-    ]
-    left: list[set[str]] = []
+    environment = {**os.environ, "PATH": f"{EXECUTABLE.parent}{os.pathsep}{os.environ['PATH']}"}
 
-    async def look(session: AmplifierSession) -> None:
-        left.append({memory.id for memory in await sam.get_recent()})
+    def shell(command: str) -> None:
+        words = ["bash", "-c", command]
+        subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, check=True)
 
-    talk = await converse(
-        *("", memory, with_shell, prompt("forget", asked), look, answer, look, "Undo it."),
-        turns=turns,
-        hooks={},
-        tools={"tool-skills": {"skills": [str(SKILLS)]}},
-    )
-    assert asked in str(talk.results[0]) and all(id in str(talk.results[1]) for id in ids[:2])
-    assert left == [set(ids), set(ids[confirmed:])]
-    stored = {memory.content: memory for memory in await sam.get_recent()}
-    assert stored.keys() == set(texts)
-    assert [stored[text].id == id for text, id in zip(texts, ids, strict=True)] == [
-        number >= confirmed for number in range(3)
-    ]
+    shell(forget.replace("mem-… mem-…", " ".join(ids[:2])))
+    assert [each.id for each in await sam.get_recent()] == ids[2:]
+    shell(undo.replace("the text", re.sub(r'(["$`])', r"\\\1", texts[0])))
+    assert {each.content for each in await sam.get_recent()} == {texts[0], texts[2]}
 
 
 AGENT = REPOSITORY / "agents/memory-retrieval.md"
@@ -226,11 +129,10 @@ AGENT = REPOSITORY / "agents/memory-retrieval.md"
 @pytest.mark.parametrize(
     ("values", "tools"),
     [
-        ([True, "true", "True", 1, "1", " TRUE "], {"memory_search"}),
-        ([False, "false", "False", 0, "0", None, "", "  "], {"memory_search", "memory_store"}),
-        (["yes please", "${READ_ONLY}", 2, [True]], {"memory_search"}),
+        ([True, "true", " TRUE ", 1, "1"], {"memory_search"}),
+        ([False, "False", 0, None, "  "], {"memory_search", "memory_store"}),
+        (["yes please", "${READ_ONLY}", [True]], {"memory_search"}),  # reported at the call
     ],
-    ids=["only the search", "both tools", "a mistake, which is reported at the call"],
 )
 async def test_read_only_leaves_the_tools_that_it_allows(
     make_tools: MakeTools, root: Path, values: list[Any], tools: set[str]
@@ -247,20 +149,15 @@ async def test_read_only_leaves_the_tools_that_it_allows(
     assert not root.exists()
 
 
-async def test_the_agent_as_its_file_configures_it_searches_the_store_of_its_parent(
-    make_storage: MakeStorage, root: Path
-) -> None:
-    await make_storage().store_many(["We chose PostgreSQL.", "PostgreSQL was moved to version 17."])
-    parent = {"agent_identity": "sam", "storage_root": str(root), "embedding_model": "local"}
+async def test_the_agent_searches_its_parents_store(memory: Config, sam: MemoryStorage) -> None:
+    await sam.store_many(["We chose PostgreSQL.", "PostgreSQL was moved to version 17."])
     header, _ = parts(AGENT)
     [tool] = header["tools"]
     assert tool["module"] == MEMORY_MODULE.name and "source" not in tool
-    searches = [
-        [{"tool": "memory_search", "arguments": {"query": q}}] for q in ("PostgreSQL", "17")
-    ]
-    merged = {**parent, **tool["config"]}  # as Amplifier merges an agent's config into its parent's
+    merged = {**memory, **tool["config"]}  # as Amplifier merges an agent's config into its parent's
     answer = "PostgreSQL 17 (mem-000000000000)."
-    async with scripted_session([*searches, answer], merged, parent_id="parent") as child:
+    turns = [search("PostgreSQL"), search("17"), answer]
+    async with scripted_session(turns, merged, parent_id="parent") as child:
         assert await child.execute("Everything about PostgreSQL?") == answer
         requests = child.coordinator.get("providers")["scripted"].requests
     assert [spec.name for spec in requests[0].tools] == ["memory_search"]
