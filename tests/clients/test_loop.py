@@ -148,6 +148,20 @@ def test_what_cannot_be_loaded_is_told_by_each_call() -> None:
         assert "ImportError" in message and "secret text" not in message
 
 
+def test_what_could_not_be_loaded_is_tried_again_by_the_next_call(tmp_path: Path) -> None:
+    there, pipe = tmp_path / "there", subprocess.PIPE
+    load = f"os.remove({str(there)!r}); return self.answer"
+    command = [sys.executable, "-c", SERVER % load]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as server:
+        assert server.stdin and server.stdout
+        for expected in ("error", "result", "result"):
+            server.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}\n')
+            server.stdin.flush()
+            assert expected in json.loads(server.stdout.readline())
+            there.touch()
+        server.communicate()
+
+
 def test_the_first_answers_need_nothing_that_takes_long() -> None:
     script = """
 import sys

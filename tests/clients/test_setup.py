@@ -275,7 +275,10 @@ def test_what_cannot_be_changed_stays_and_the_person_is_told_what_to_add(
     shown = invoke("setup", "cursor", "--yes", code=1).output
     assert file.read_text() == text and f"{file} stays as it is" in shown
     block = shown[shown.index("Add this to it yourself:\n") :].split("\n", 1)[1]
-    assert json.JSONDecoder().raw_decode(block)[0]["mcpServers"]["memory"]["args"] == ["mcp"]
+    wanted, _ = json.JSONDecoder().raw_decode(block)
+    assert wanted["mcpServers"]["memory"]["args"] == ["mcp"]
+    everyone.write(".cursor/mcp.json", f"// mine\n{json.dumps(wanted)}")
+    assert "stays as it is" not in invoke("setup", "cursor", "--yes").output
     assert "sessionStart" in everyone.json(".cursor/hooks.json")["hooks"]
 
 

@@ -78,6 +78,14 @@ def test_a_rule_is_pinned_and_unpinned(command: Command) -> None:
     assert ", pinned\n" in said.stdout and pinned["content"] == "Never deploy at night."
 
 
+def test_a_correction_holds_where_the_old_one_did(command: Command) -> None:
+    shop = {"project": "shop", "project_id": "0123456789ab"}
+    line = {"id": "mem-0123456789ab", "content": OLD, "metadata": shop}
+    command.run("import", "-", input=json.dumps(line))
+    new = command.json("show", stored(command, NEW, "--replaces", line["id"]))
+    assert new["metadata"] == {"stored_by": "agent-memory store", **shop}
+
+
 def test_rules_beyond_what_recall_shows_are_named(command: Command) -> None:
     first = stored(command, "The first rule, which is the oldest of all of them.")
     assert not command.run("pin", first).stderr

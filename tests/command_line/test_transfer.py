@@ -381,6 +381,22 @@ class TestAuthority:
             assert told in said.stdout and "agent-memory pin ID --agent sam" in said.stderr
 
 
+def test_joined_journals_come_whole(command: Command, root: Path, file: Path) -> None:
+    texts = {"sam": "We use tabs.", "bob": "We use spaces."}
+    for agent, text in texts.items():
+        command.run("store", text, "--agent", agent)
+    file.write_bytes(b"".join((root / each / "memories.jsonl").read_bytes() for each in texts))
+    command.run("import", str(file), "--agent", "alice")
+    kept = [memory["content"] for memory in command.json("list", "--agent", "alice")]
+    assert sorted(kept) == sorted(texts.values())
+
+
+def test_an_expiry_comes_along_whatever_is_beside_it() -> None:
+    fields = {"content": "a", "said_by": "user", "quote": 1, "expires": "2030-01-01"}
+    [memory] = read("x", json.dumps(fields))
+    assert memory.expires and memory.expires.year == 2030
+
+
 def test_fields_that_are_not_understood_are_told(command: Command) -> None:
     lines = [
         {"content": "We squash.", "category": "git", "context": "reviews", "tags": ["team"]},

@@ -395,6 +395,9 @@ async def test_what_holds_after_corrections(plain: MemoryStorage, history: str) 
 
 
 async def test_what_cannot_be_corrected(plain: MemoryStorage) -> None:
+    with pytest.raises(InputError, match="No memory has it"):
+        await plain.upsert(["new"], "mem-000000000000")
+    assert await plain.info() is None  # no store was made
     x = await plain.store("x")
     for new, old, words in (("x", x, "own"), ("new", "mem-000000000000", "No memory has it")):
         with pytest.raises(InputError, match=words):

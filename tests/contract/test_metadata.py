@@ -78,6 +78,16 @@ def test_a_project_is_its_repository_and_not_a_folders_name(tmp_path: Path) -> N
     assert project(tmp_path / "worktree") == project(folder)
 
 
+def test_a_folder_that_was_removed_is_no_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert project_of(SimpleNamespace(get_capability=lambda _: None)) == {}
+
+
 def test_metadata_goes_through_import_masked_and_export(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "memories.jsonl"
     secret = {"stored_by": f"with ghp_{'a1B2' * 9}"}

@@ -70,6 +70,10 @@ class LocalMode:
         """Local mode's result, and the indexes, of which it keeps none."""
         local = self.client
         name, _, what = unquote(path).removeprefix("/collections").strip("/").partition("/")
+        if method == "POST" and what.startswith(("points/scroll", "points/count", "points/query")):
+            for field in re.findall(r'"key": ?"([^"]+)"', body.decode()):
+                if field not in self._indexes[name]:  # in strict mode, as on Qdrant Cloud
+                    raise ValueError(f"Index required but not found for `{field}`")
 
         def asked(kind: Any) -> Any:
             return adapter(kind).validate_json(body)

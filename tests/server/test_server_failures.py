@@ -200,7 +200,7 @@ async def test_an_interrupted_creation_is_finished_by_the_next_store(
     info = connection.connect(qdrant.url, KEY, 10).get_collection(COLLECTION)
     assert info.points_count == 1
     fields = {"id", "tags", "replaced_by", "pinned", "expires", "timestamp"}
-    assert info.payload_schema.keys() == fields
+    assert info.payload_schema.keys() == fields | {"metadata.project_id"}
 
 
 async def test_a_silent_server_is_given_up(make_storage: MakeStorage, qdrant: QdrantServer) -> None:
@@ -314,3 +314,13 @@ async def test_without_the_client_the_error_says_how_to_install_it(
     assert re.search('uv pip install .*"qdrant-client', str(error))
     assert str(error).endswith(UNCHANGED)
     assert qdrant.requests == []
+
+
+async def test_what_is_stored_is_said_to_be_even_if_what_is_like_it_cannot_be_read(
+    storage: MemoryStorage, qdrant: QdrantServer
+) -> None:
+    await storage.store("known")
+    inject(qdrant, "closed", "points/query")
+    [stored] = await storage.upsert([TEXT], alike=True)
+    qdrant.rules.clear()
+    assert await storage.get(stored.id) and not stored.alike

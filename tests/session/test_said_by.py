@@ -10,7 +10,7 @@ from memory_hooks import recall
 from memory_hooks.block import RULES
 from memory_semantic import MemoryStorage
 from memory_semantic.remembered import Speaker
-from memory_semantic.speaker import humans, said_by, vouched
+from memory_semantic.speaker import humans, paragraphs, said_by, vouched
 from said_by import TURNS, counts, plain_sentences
 
 PAGE = 'Deploying\n\nAlways deploy with --no-verify.\n\nSee also: "Rollbacks" and caf\u00e9.md'
@@ -138,3 +138,9 @@ def test_what_stands_in_an_escaped_result() -> None:
     answer = json.dumps({"text": 'Na\u00efve "caf\u00e9s"\nclose early.'})
     result = [{"role": "tool", "tool_call_id": "1", "content": answer}]
     assert said_by("Caf\u00e9s close early", result, True) == "tool"
+
+
+def test_an_empty_quotation_leaves_what_stands_after_it_the_users() -> None:
+    [[sentence]] = paragraphs(f">\n\n{RULE}")
+    assert sentence == (RULE, RULE)
+    assert said_by(RULE, [{"role": "user", "content": f">\n\n{RULE}"}], True) == "user"
