@@ -57,9 +57,10 @@ class TestBeforeAPrompt:
         task = f"<task-notification><result>{RULE}</result></task-notification>"
         skill = "/agent-memory:memory the state of the tests"
         with Raw(root) as server:
-            for prompt in (RULE, "Why is that so?", task, skill):
+            stated = (RULE, "$20 is our limit for each seat.")
+            for prompt in (*stated, "Why is that so?", task, skill):
                 told = str(server.hook("before_prompt", prompt=prompt, session="a"))
-                assert ("memory_store with `quote`" in told) is (prompt == RULE)
+                assert ("memory_store with `quote`" in told) is (prompt in stated)
 
     async def test_what_a_page_said_is_not_told(self, root: Path) -> None:
         storage = MemoryStorage("sam", {"storage_root": str(root)})
@@ -139,6 +140,12 @@ class TestAQuote:
             assert self.stored(server)["said_by"] == "user"
             server.hook("before_prompt", prompt="And on.", session="a")
             assert "said_by" not in self.stored(server, content="Friday has no deploy.")
+
+    def test_what_was_typed_before_a_clear_counts_no_more(self, root: Path) -> None:
+        with Raw(root) as server:
+            for prompt, session in ((RULE, "a"), ("Hello?", "b")):
+                server.hook("before_prompt", prompt=prompt, session=session)
+            assert "said_by" not in self.stored(server)
 
 
 class TestAReceipt:

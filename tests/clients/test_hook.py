@@ -21,6 +21,7 @@ from unittest.mock import patch
 import pytest
 from agent_memory.hook import answer
 from command import EXECUTABLE, Command, settings
+from embeddings_server import EmbeddingsServer
 from memory_hooks.held import Held
 from memory_mcp.sessions import KEPT_SECONDS
 from memory_semantic import MemoryStorage
@@ -75,7 +76,8 @@ class Hook(Command):
     def told(self, event: str, **given: Any) -> Any:
         """What it answers, or None; in this process."""
         recorded, folder = EVENTS[event], str(self.home / "project")
-        with patch.dict(os.environ, self.environment(recorded), clear=True), chdir(folder):
+        here = patch.dict(os.environ, self.environment(recorded), clear=True), chdir(folder)
+        with here[0], here[1], patch("agent_memory.hook.MAX_SECONDS", 60):
             return answer(recorded["stdin"] | {"cwd": folder} | given)
 
     def text(self, event: str, **given: Any) -> str:
@@ -162,8 +164,12 @@ class TestAtAStart:
     def test_a_large_store_and_one_on_a_server_leave_it_to_the_prompt(
         self, hook: Hook, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        assert hook.told("claude_start")
+        [shown] = (hook.root / ".hooks/sam").iterdir()
         monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", "http://127.0.0.1:1")
-        assert hook.told("claude_start") is None
+        assert hook.told("claude_start") is None and json.loads(shown.read_text()) != []
+        monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "sam")  # then the prompt brings it all anew
+        assert hook.told("claude_start") is None and json.loads(shown.read_text()) == []
         monkeypatch.delenv("AGENT_MEMORY_QDRANT_URL")
         with (hook.root / "sam/memories.jsonl").open("ab") as journal:
             journal.write(b" " * 2_000_000 + b"\n")
@@ -224,6 +230,15 @@ class TestBeforeAPrompt:
         asyncio.run(storage.upsert(notes))
         assert CHOSEN not in empty.text("gemini_start")
         assert CHOSEN in empty.text("gemini_before_prompt", prompt="Which database did we pick?")
+
+    def test_if_the_search_fails_the_rules_are_told(
+        self, empty: Hook, server: EmbeddingsServer
+    ) -> None:
+        config = {"storage_root": str(empty.root), "embedding_model": "m"}
+        storage = MemoryStorage("sam", {**config, "base_url": server.base_url})
+        asyncio.run(storage.upsert([RULE], pin=True))
+        asyncio.run(storage.upsert([f"Note {n}: the weather was fine." for n in range(250)]))
+        assert RULE in empty.text("gemini_before_prompt", prompt="Which database did we pick?")
 
     def test_where_nothing_may_be_stored_nothing_is_asked(self, empty: Hook) -> None:
         assert "memory_store" in empty.text("gemini_before_prompt", prompt=TABS)

@@ -140,3 +140,17 @@ def test_what_cannot_run_is_explained(empty: Path, monkeypatch: pytest.MonkeyPat
     assert all(path.read_bytes() == content for path, content in before.items())
     monkeypatch.setattr(embedded, "find_spec", lambda _: None)
     assert "agent-memory-daemon[embedded]" in refusal(empty)
+
+
+def test_what_the_environment_says_of_other_databases_counts_for_nothing(
+    empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPORT", "5433")
+    user = start(empty)
+    monkeypatch.setenv("PGHOSTADDR", "127.0.0.9")
+    with embedded.embedded(empty) as dsn:
+        psycopg.connect(dsn).close()
+    monkeypatch.delenv("PGPORT")
+    with embedded.embedded(empty) as dsn:
+        psycopg.connect(dsn).close()
+    user.communicate()

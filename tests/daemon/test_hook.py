@@ -104,6 +104,33 @@ async def test_records_any_text(sam: Agent) -> None:
     assert len(recorded(sam, "kind")) == 4 * len(texts)
 
 
+async def test_what_a_model_said_is_recorded_once_if_it_is_steered_or_a_prompt_denied(
+    sam: Agent,
+) -> None:
+    async def steered(session: AmplifierSession) -> None:
+        context, emit = session.coordinator.get("context"), session.coordinator.hooks.emit
+        await emit("prompt:submit", {"prompt": PROMPT})
+        await context.add_message({"role": "user", "content": PROMPT})
+        await context.add_message({"role": "assistant", "content": "By its crank."})
+        await context.add_message({"role": "user", "content": "The other one."})
+        await emit("orchestrator:steering_injected", {"content": "The other one."})
+        await context.add_message({"role": "assistant", "content": "By wind."})
+        await emit("orchestrator:complete", {})
+        await emit("prompt:submit", {"prompt": "And?"})  # which another hook denies
+        await emit("orchestrator:complete", {})
+
+    await play(sam, [steered])
+    said = [PROMPT, "By its crank.", "The other one.", "By wind.", "And?"]
+    assert recorded(sam, "content->>'text'") == said
+
+
+async def test_a_result_of_nothing_is_recorded(sam: Agent) -> None:
+    result: Any = {"code": 0, "found": False, "error": None}
+    await play(sam, [PROMPT], [call(), "Done."], result=result)
+    [told] = [each for each in recorded(sam, "content->>'text'") if "found" in each]
+    assert told == "read_file\ncode: 0\nfound: False\nerror:"
+
+
 @pytest.mark.parametrize("loop", LOOPS)
 async def test_a_bundle_comes_before_the_first_prompt(sam: Agent, loop: str) -> None:
     options: dict[str, Any] = {"loop": loop}

@@ -114,6 +114,8 @@ async def test_masks_secrets_in_every_table(sam: Agent) -> None:
         await sam.record(f"use {key}", "decision", decision={"rationale": [key]})
         await sam.record("x", "task_update", task={"task_id": "t", "title": key})
         await sam.record(f"{key}\n" + "log\n" * 5_000, "tool_result", name=key)
+    hidden = keys[0].replace("12", "1\U000e00412")  # a tag in it, which nobody sees
+    assert (await sam.record(hidden))["masked_secrets"] == 1
     for table in TABLES:
         rows = sam.rows("t::text", f"{table} t", "1")
         assert rows and not any(each in row[0] for row in rows for each in keys), table

@@ -58,6 +58,7 @@ class _Recorder:
     def __init__(self, coordinator: Any, config: dict[str, Any]) -> None:
         self._session, self._config = coordinator, config
         self._began, self._lost, self._warnings = False, 0, set[str]()
+        self._heard = 0  # messages of the conversation that are no new answer
         self._pending: list[dict[str, Any]] = []
         self._sending: asyncio.Task[None] | None = None
 
@@ -69,7 +70,10 @@ class _Recorder:
         elif event == "orchestrator:complete":
             await self._answer()
         else:
+            if event != "prompt:submit":
+                await self._answer()  # what the model said before it was steered
             said = _FILES.sub("", data.get("prompt") or data.get("content", ""))
+            said = said.encode(errors="replace").decode()
             bundle = await self._bundle(said)  # first, so that no prompt is its own answer
             goal = (self._session.session_state or {}).get("goal") or {}  # its evaluator may speak
             self._record("message", "agent" if goal.get("turns_used") else "human", said)
@@ -90,6 +94,7 @@ class _Recorder:
 
     async def _bundle(self, query: str) -> str | None:
         messages = await self._session.get("context").get_messages()
+        self._heard = len(messages)
         hooks = [(message.get("metadata") or {}).get("hook_name") for message in messages]
         if self._began or not self._config["max_tokens"] or f"{NAME}:prompt:submit" in hooks:
             return None
@@ -109,7 +114,8 @@ class _Recorder:
         name, given = data["tool_name"], data.get("tool_input")
         result = data.get("result", data.get("error"))
         if isinstance(result, dict) and "success" in result:
-            result = result.get("output") or result.get("error")
+            output = result.get("output")
+            result = result.get("error") if output is None else output
         if _MEMORY.search(name) or not self._config["record_tool_results"]:
             pass
         elif event == "tool:pre":
@@ -119,8 +125,10 @@ class _Recorder:
 
     async def _answer(self) -> None:
         messages = await self._session.get("context").get_messages()
-        turn = max((i for i, each in enumerate(messages) if each["role"] == "user"), default=0)
-        said = [each["content"] for each in messages[turn:] if each["role"] == "assistant"]
+        if self._heard > len(messages):  # some were left out meanwhile, but none of the user's
+            self._heard = max(i for i, each in enumerate(messages) if each["role"] == "user")
+        new, self._heard = messages[self._heard :], len(messages)
+        said = [each["content"] for each in new if each["role"] == "assistant"]
         # Of blocks, only the text, not what the model thought.
         said = [[b.get("text") for b in c] if isinstance(c, list) else c for c in said]
         self._record("message", "agent", said)
@@ -187,7 +195,9 @@ def _post(config: Any, seconds: float, tool: str, arguments: Any) -> tuple[bool,
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         return "\n".join(f"{name}: {_text(each)}" for name, each in value.items())
-    return "\n".join(map(_text, value)) if isinstance(value, list) else str(value or "")
+    if isinstance(value, list):
+        return "\n".join(map(_text, value))
+    return "" if value is None else str(value)
 
 
 def _refs(given: Any) -> list[str]:

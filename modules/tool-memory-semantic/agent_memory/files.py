@@ -70,7 +70,7 @@ def write(file: str, content: bytes) -> None:
                 os.fsync(descriptor)
             Path(temporary).replace(target)
         except BaseException:
-            Path(temporary).unlink()
+            Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
         raise type(error)(error.errno, f"{error.strerror}; it was not written", file) from error

@@ -25,8 +25,8 @@ from . import settings as amplifier
 # What the clients call a start, and what comes before a prompt; Cursor's have a small letter.
 STARTS = ("SessionStart", "sessionStart")
 PROMPTS = ("UserPromptSubmit", "BeforeAgent", "beforeSubmitPrompt")
-# How long a client may wait, in seconds.
-MAX_SECONDS = 2
+# How long a client may wait, in seconds; what share of that a search may take, and its thread.
+MAX_SECONDS, SEARCH, THREAD = 2, 0.7, 0.8
 # What a start may take of a context. By estimate, 9,000 bytes of English are some 2,500 tokens.
 MAX_TOKENS = 3_000
 # Gemini CLI puts what the start told before the first prompt.
@@ -76,8 +76,8 @@ def _text(given: Mapping[str, Any], event: str) -> str:
     with suppress(OSError):
         os.chdir(str(folder))
     settings = amplifier.load(None)
-    if event in STARTS and not glance.is_here(settings.config):
-        return ""
+    if event in STARTS and not (glance.is_here(settings.config) or settings.named_agent()):
+        return ""  # to ask the server whose it is would take too long
     agent, _ = settings.agent()
     session = ClientSession(settings.config, agent, str(next(filter(None, named), "")))
     if event in STARTS:
@@ -98,7 +98,7 @@ def _block(
 ) -> Block | None:
     """What is to be shown; at a start, without a prompt, only what a glance shows."""
     here = glance.is_here(config)
-    memories = glance.memories(glance.root_of(config), agent) if here else None
+    memories, block = glance.memories(glance.root_of(config), agent) if here else None, None
     if memories is not None:
         masked = config.get("mask_secrets") is not False
         known = Held(memories, host.project_id, shown, masked=masked, of_tools=False)
@@ -113,4 +113,18 @@ def _block(
     from memory_hooks.recall import recalled
 
     config = {**config, "agent_identity": agent}
-    return asyncio.run(recalled(host, config, prompt, shown, of_tools=False))
+    found, failed, seconds = [block], list[Exception](), MAX_SECONDS * SEARCH
+
+    def search() -> None:
+        asked = recalled(host, config, prompt, shown, of_tools=False, seconds=seconds)
+        try:
+            found.append(asyncio.run(asked))
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=search, daemon=True)
+    thread.start()
+    thread.join(MAX_SECONDS * THREAD)
+    if failed and not block:  # else what a glance shows is told
+        raise failed[0]
+    return found[-1]

@@ -166,5 +166,6 @@ def in_parts(
                 results += run(work(memories[done : done + limits.EMBEDDED_AT_ONCE]))
     except (KeyboardInterrupt, AgentMemoryError) as error:
         why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
+        why = why.replace(" Nothing was changed.", "") if done else why  # that was of the last part
         fail(f"{why}\n{doing}: {done:,} of {len(memories):,} are done. Run it again to resume.")
     return results

@@ -201,13 +201,20 @@ async def recalled(
     shown: Collection[str] = (),
     *,
     of_tools: bool = True,
+    seconds: float | None = None,
 ) -> Block | None:
     """What to show before `prompt` in a conversation of another program than Amplifier, if there is
     a store. It has shown the ids that begin as in `shown`, without `mem-`. With what a page or tool
-    said only if `of_tools`. Raises whatever fails.
+    said only if `of_tools`. If the search fails, or takes longer than `seconds`, what was found
+    until then; if that is nothing, raises whatever failed.
     """
-    found = _Found()
-    await _look_up(coordinator, config, prompt, found, shown, first=not shown, of_tools=of_tools)
+    found, how = _Found(), {"first": not shown, "of_tools": of_tools}
+    try:
+        async with asyncio.timeout(seconds):
+            await _look_up(coordinator, config, prompt, found, shown, **how)
+    except Exception:
+        if not (found.block and found.block.memories):
+            raise
     return found.block
 
 

@@ -7,6 +7,7 @@ Importing this loads nothing that takes long; `load` does.
 import json
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -141,11 +142,11 @@ class Handlers:
         if (folder := working_folder() or self._folder) or "roots" not in call.can:
             return folder
         roots = (call.ask("roots/list", {}, ROOTS_SECONDS) or {}).get("roots")
-        uris = [
-            urlsplit(str(fields(root).get("uri")))
-            for root in (roots if isinstance(roots, list) else ())
-        ]
-        self._folder = next((unquote(uri.path) for uri in uris if uri.scheme == "file"), ".")
+        uris = [str(fields(root).get("uri")) for root in (roots if isinstance(roots, list) else ())]
+        files = (uri for uri in uris if uri.startswith("file:"))
+        self._folder = "."
+        with suppress(ValueError):  # of what is no address
+            self._folder = next((unquote(urlsplit(uri).path) for uri in files), ".")
         return self._folder
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

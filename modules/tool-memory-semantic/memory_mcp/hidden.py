@@ -1,6 +1,5 @@
 """Two tools that are not listed: the hooks of a client call them; a model's call does nothing."""
 
-import asyncio
 import logging
 import os
 import re
@@ -34,7 +33,7 @@ _OTHERS = re.compile(
 )
 _TYPED = ("", "user")
 # How a skill is called in both.
-_SKILL = re.compile(r"\s*[/$](?:agent-memory:)?(\w[\w:-]*)\s+")
+_SKILL = re.compile(r"\s*[/$](?:agent-memory:)?([^\W\d][\w:-]*)\s+")
 
 
 class Hooks:
@@ -77,6 +76,9 @@ class Hooks:
         # A sub-agent of Codex has its parent's session, and is told by it what to do.
         if thread not in (None, key):
             return {}
+        if key != self._session:  # such as after /clear
+            self._typed.clear()
+            self._receipts.new.clear()
         skill = _SKILL.match(prompt)
         self._skill = skill[1] if skill else ""
         may_be_typed = self._attended or thread is not None
@@ -101,9 +103,10 @@ class Hooks:
         read, self._read = self._read, set()
         session.show(read if key == self._session else ())
         self._session = key
-        async with asyncio.timeout(MAX_SECONDS):
-            host, shown = Host(folder), session.shown
-            block = await recalled(host, self._config, prompt, shown, of_tools=False)
+        host, shown = Host(folder), session.shown
+        block = await recalled(
+            host, self._config, prompt, shown, of_tools=False, seconds=MAX_SECONDS
+        )
         session.show(block.memories if block else ())
         session.save()
         return block.body() if block else ""

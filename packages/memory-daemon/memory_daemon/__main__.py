@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from memory_semantic import counted
+from memory_semantic import EmbeddingError, counted
 
 from .database import CHANNELS, Access, Channel, Refused, new_token, owner
 from .embedded import embedded
@@ -70,13 +70,19 @@ def _with_dsn(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 @cli.command()
 @click.option("--host", envvar="MEMORY_DAEMON_HOST", default="127.0.0.1", show_default=True)
-@click.option("--port", envvar="MEMORY_DAEMON_PORT", default=8765, show_default=True)
+@click.option(
+    "--port",
+    envvar="MEMORY_DAEMON_PORT",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+)
 @click.option(
     "--allow-host",
     "hosts",
     envvar="MEMORY_DAEMON_ALLOWED_HOSTS",
     multiple=True,
-    help="A name by which other machines reach it.",
+    help="A name by which other machines reach it; in the variable, several with commas.",
 )
 @_with_dsn
 async def serve(dsn: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
@@ -88,7 +94,8 @@ async def serve(dsn: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
             print(_FIRST_TOKEN.format(token=first, url=url))
         print(f"Serving on {url}. Ctrl-C stops it.", flush=True)
 
-    await server.serve(dsn, host, port, [*hosts], ready)
+    names = [name for given in hosts for name in given.replace(",", " ").split()]
+    await server.serve(dsn, host, port, names, ready)
 
 
 @cli.command()
@@ -159,7 +166,7 @@ def main() -> None:
     """Run a command. A refusal prints one sentence to stderr, with exit code 1."""
     try:
         cli()
-    except Refused as error:
+    except (Refused, EmbeddingError) as error:
         sys.exit(f"agent-memory-daemon: {error}")
 
 

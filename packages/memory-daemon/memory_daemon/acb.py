@@ -120,7 +120,7 @@ class BuildAcb(Asked):
     intent: Query = Field(
         "", description="answer, decide, continue, recent or history: changes what gets room"
     )
-    tags: Tags = Field([], description="only what has all of these; and rules")
+    tags: Tags = Field([], description="only what has all of these; and rules, handoffs")
     max_tokens: int = Field(BUNDLE_TOKENS, ge=MIN_BUNDLE_TOKENS, le=BUNDLE_TOKENS)
     explain: bool = Field(False, description="say for each block why it is there")
 

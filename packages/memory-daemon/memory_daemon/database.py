@@ -40,7 +40,7 @@ _NO_ROLE = (
 )
 SCHEMA = "agent-memory-daemon, schema 1"
 _STATE = """
-  SELECT obj_description(n.oid) AS made_by,
+  SELECT obj_description(n.oid, 'pg_namespace') AS made_by,
     has_schema_privilege('memory_daemon', n.oid, 'USAGE') AS granted, EXISTS (SELECT
       FROM pg_attribute WHERE attrelid = to_regclass('memory.chunks') AND attname = 'embedding')
     AS meaning FROM pg_namespace n WHERE nspname = 'memory'"""
@@ -52,7 +52,7 @@ _TOO_OLD = "The database must be PostgreSQL 15 or newer, with the encoding UTF8.
 _NO_MEANING = (
     "Everything is found by words alone, not by meaning: the database has no extension vector "
     "(pgvector) of version 0.8 or newer. Install it, let an administrator run CREATE EXTENSION "
-    "vector, and start again."
+    "vector, and start again: what is recorded from then on is found by meaning, too."
 )
 _UNREADABLE = (
     "The DSN cannot be read. Write it as host=… user=… password='…' dbname=…; or as "
@@ -77,7 +77,7 @@ _BEGIN = """
     set_config('plan_cache_mode', 'force_custom_plan', true), set_config('synchronous_commit',
       replace(current_setting('synchronous_commit'), 'off', 'on'), true)"""
 _OPTIONS: dict[str, Any] = {"autocommit": True, "row_factory": dict_row}
-_OPTIONS |= {"connect_timeout": WAIT_SECONDS}
+_OPTIONS |= {"connect_timeout": WAIT_SECONDS, "client_encoding": "UTF8"}
 log = logging.getLogger(__name__)
 
 

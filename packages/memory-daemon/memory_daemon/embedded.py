@@ -35,18 +35,20 @@ def embedded(home: Path) -> Iterator[str]:
         (home / "postgres.log").touch(0o600)
         log = (home / "postgres.log").open("a")
         fcntl.flock(log, fcntl.LOCK_EX)  # the script holds it too, and may outlive this process
+        script = subprocess.Popen(
+            ["/bin/sh", Path(__file__).with_name("embedded.sh"), home, Path(package.origin).parent],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C is not for the script
+        )
     except OSError as error:
         raise Refused(_CANNOT.format(home, error.strerror)) from error
-    script = subprocess.Popen(
-        ["/bin/sh", Path(__file__).with_name("embedded.sh"), home, Path(package.origin).parent],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        start_new_session=True,  # Ctrl-C is not for the script
-    )
     with log, script:
         assert script.stdout
         if (said := script.stdout.readline().decode().strip()) != "ready":
             raise Refused(_CANNOT.format(home, said))
         fcntl.flock(log, fcntl.LOCK_UN)
-        yield make_conninfo(host=f"{home}/postgres", user="postgres", dbname="postgres")
+        # Whatever the environment says of other databases.
+        here = {"host": f"{home}/postgres", "hostaddr": "", "port": 5432}
+        yield make_conninfo(**here, user="postgres", dbname="postgres")

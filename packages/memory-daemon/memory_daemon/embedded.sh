@@ -3,6 +3,7 @@
 # answers, or else why it does not.
 home=$1 programs=$2/pginstall18/bin owner=$(id -u) as_user=""
 umask 077
+unset PGPORT PGHOSTADDR PGSERVICE PGOPTIONS PGCLIENTENCODING # of other databases
 cd "$home" && exec 3<&0 </dev/null || exit
 
 refuse() { # for the given reason, or for the last one in the log
@@ -27,6 +28,7 @@ stop() { # unless another process uses it
 
 if [ "$owner" = 0 ]; then # PostgreSQL refuses to be root; another user may not reach the package
   owner=65534:65534 as_user="setpriv --reuid=65534 --regid=65534 --clear-groups"
+  command -v setpriv >/dev/null || refuse "as root it needs the program setpriv"
   $as_user test -x "$home" || refuse "as root it is run by user 65534, who may not enter the folder"
   if ! cmp -s "$programs/postgres" programs/package/pginstall18/bin/postgres; then
     rm -rf programs programs.new && mkdir -p programs.new/package &&

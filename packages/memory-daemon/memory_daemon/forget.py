@@ -61,5 +61,5 @@ def _moment(given: str) -> datetime:
         return datetime.now(UTC) - timedelta(days=int(days[1]))
     try:
         return datetime.fromisoformat(given).astimezone()
-    except ValueError:
+    except (ValueError, OverflowError):
         raise Refused(f"{given} is not a time. Use 30d, or a date such as 2026-01-31.") from None

@@ -8,7 +8,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from memory_semantic import estimate_tokens, mask, mask_all
+from memory_semantic import estimate_tokens, mask_all
 from psycopg.types.json import Jsonb
 from pydantic import Field
 from ulid import ULID
@@ -135,7 +135,7 @@ async def _known(connection: Connection, tenant: str, rows: list[Row]) -> dict[s
 
 def _row(event: Event, meaning: bool) -> Row:
     """An event as it is stored, with its secrets masked; its chunks with vectors if `meaning`."""
-    text, in_text = mask(event.text)
+    text, in_text = mask_all(event.text)
     given = event.model_dump(include={"tags", "refs", "name", "actor_id", "decision", "task"})
     rest, in_rest = mask_all(given)
     decision, task = rest["decision"] or {}, rest["task"] or {}

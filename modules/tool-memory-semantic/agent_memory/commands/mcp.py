@@ -3,6 +3,7 @@
 import click
 from memory_semantic import AgentMemoryError
 
+from ..causes import cause
 from ..options import command
 from ..session import Session
 
@@ -26,8 +27,9 @@ def mcp(session: Session, read_only: bool) -> None:
     try:
         config["agent_identity"] = session.agent
         whose = f"It is {session.agent}'s; agent-memory mcp --agent NAME serves another's."
-    except AgentMemoryError as error:  # a program shows no reason why one ended
-        whose = f"It is out of reach until the user corrects this: {error}"
+    except (AgentMemoryError, OSError) as error:  # a program shows no reason why one ended
+        why = error if isinstance(error, AgentMemoryError) else cause(error)
+        whose = f"It is out of reach until the user corrects this: {why}"
     # Whatever was acknowledged is on disk, and a thread that reads standard input cannot be
     # interrupted.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

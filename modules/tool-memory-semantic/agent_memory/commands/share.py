@@ -1,5 +1,6 @@
 """Give memories to another agent: `share`."""
 
+import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -73,7 +74,8 @@ def share(
     session.out.line(f"Copied to {to}: {len(done):,}.{already}")
     if 0 < len(done) <= _UNDONE_BY_ID:
         copies = " ".join(each.copy for each in done)
-        session.out.note(f"Undo: agent-memory forget {copies} --agent {to}")
+        root = f" --root {shlex.quote(there)}" if (there := session.settings.root) else ""
+        session.out.note(f"Undo: agent-memory forget {copies} --agent {to}{root}")
     session.out.masked(masked)
 
 
