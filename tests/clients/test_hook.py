@@ -76,8 +76,8 @@ class Hook(Command):
     def told(self, event: str, **given: Any) -> Any:
         """What it answers, or None; in this process."""
         recorded, folder = EVENTS[event], str(self.home / "project")
-        here = patch.dict(os.environ, self.environment(recorded), clear=True), chdir(folder)
-        with here[0], here[1], patch("agent_memory.hook.MAX_SECONDS", 60):
+        environment = patch.dict(os.environ, self.environment(recorded), clear=True)
+        with environment, chdir(folder), patch("agent_memory.hook.MAX_SECONDS", 60):
             return answer(recorded["stdin"] | {"cwd": folder} | given)
 
     def text(self, event: str, **given: Any) -> str:
