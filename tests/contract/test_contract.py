@@ -448,3 +448,13 @@ async def test_what_expires_holds_until_then(make: MakeStorage, clock: Clock) ->
     assert x.id == stored.id and x.expires is None
     await other.restore([x])  # it was said later
     assert len(await other.get_recent(holding=True)) == 2
+    # What the user said and has expired, an agent says again, or something else in its place.
+    soon = clock.now + timedelta(hours=1)
+    for old, new in (("z", "z"), ("u", "v")):
+        [said] = await storage.upsert([old], said_by="user", pin=True, expires=soon)
+        clock.advance(hours=2)
+        replaces = said.id if old != new else None
+        [again] = await storage.upsert([new], replaces, said_by="agent")
+        memory = await storage.get(again.id)
+        assert not again.refused and memory and not (memory.expires or memory.pinned)
+        soon = clock.now + timedelta(hours=1)

@@ -78,6 +78,13 @@ def test_a_project_is_its_repository_and_not_a_folders_name(tmp_path: Path) -> N
     assert project(tmp_path / "worktree") == project(folder)
 
 
+def test_a_folder_with_a_name_that_is_no_text_is_a_project(tmp_path: Path) -> None:
+    for name, shown in (("caf\udce9", "caf\ufffd"), (" ", None)):
+        (tmp_path / name).mkdir()
+        found = project(tmp_path / name)
+        assert found["project"] == shown or found["project"] == found["project_id"]
+
+
 def test_a_folder_that_was_removed_is_no_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,7 +120,7 @@ def test_metadata_goes_through_import_masked_and_export(command: Command, tmp_pa
 def test_what_a_newer_version_adds_to_a_memory_stays(
     sam: MemoryStorage, command: Command, tmp_path: Path, server: EmbeddingsServer
 ) -> None:
-    added = {"mood": {"how": ["sure", 2.5, None, "", -(2**63)]}, "seen": 0}
+    added = {"mood": {"how": ["sure", 2.5, None, "", -(2**63)]}, "seen": 0, "weight": 1 / 3}
     told = {"agent_id": "sam", "content": "We use tabs.", **added}
     asyncio.run(sam.restore([Memory.model_validate(told)]))
     again = asyncio.run(sam.store("We use tabs.", ["style"]))
@@ -123,13 +130,14 @@ def test_what_a_newer_version_adds_to_a_memory_stays(
     command.run("export", str(file))
     memory = json.loads(file.read_text().splitlines()[1])
     assert memory["tags"] == ["style"] and memory["pinned"]
-    assert {name: memory[name] for name in added} == added
+    assert {name: memory[name] for name in added} == added | {"weight": 0.333333333333333}
     assert command.json("list") == [memory]
     command.run("forget", memory["id"], "--yes")
     settings(base_url=server.base_url)
-    for odd in ("NaN", "-Infinity", "1e400", '"\\ud800"', "123456789012345678901234567890"):
+    far = ("NaN", "-Infinity", "1e400", "1e300", "123456789012345678901234567890")
+    for odd in (*far, '"\\ud800"', "[" * 100 + "]" * 100, f'"{"x" * 10_000}"'):
         with file.open("a") as lines:
             lines.write(f'{{"content": "Not {len(odd)}.", "seen": {odd}}}\n')
     said = command.json("import", str(file), code=1)
-    assert (said["new"], said["not_read"], said["left_out"]) == (1, 5, {})
+    assert (said["new"], said["not_read"], said["left_out"]) == (1, 8, {})
     assert command.json("list") == [memory]

@@ -51,7 +51,7 @@ async def test_a_credential_hides_behind_nothing(tools: Tools, make_storage: Mak
 async def test_line_ends_and_a_byte_order_mark_make_no_difference(
     storage: MemoryStorage, command: Command, tmp_path: Path
 ) -> None:
-    texts = ["one\r\ntwo\r\n", "one\rtwo", "\ufeffone\ntwo", " \ufeff\r\n one\r\ntwo\n"]
+    texts = ["one\r\ntwo\r\n", "one\rtwo", "\ufeff\ufeffone\ntwo", " \ufeff\r\n one\r\ntwo\n"]
     first = await storage.store("one\ntwo")
     for text in texts:
         assert await storage.store(text) == first

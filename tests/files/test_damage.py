@@ -45,6 +45,12 @@ def without_manifest_and_journal(database: Path) -> None:
     (database.parent / "memories.jsonl").unlink()
 
 
+def put_aside(database: Path) -> None:
+    """What a repair of that leaves if it is interrupted."""
+    without_manifest_and_journal(database)
+    (database / "shard-1").rename(database.parent / "damaged-1")
+
+
 def without_version(database: Path) -> None:
     [version] = database.glob("shard-1/segments/*/version.info")
     version.unlink()
@@ -57,6 +63,7 @@ def instead(old: str, new: str) -> Harm:
 
 REFUSED: list[tuple[Harm, str]] = [
     (without_manifest_and_journal, r"manifest.json; shard-1 holds 20 memories.*doctor"),
+    (put_aside, r"manifest.json; damaged-1 may be its shard.*doctor"),
     (without_version, r"version\.info is missing.*Nothing was changed"),
     *(
         (manifest(torn), "is damaged.*--repair")
@@ -218,3 +225,14 @@ async def test_whatever_is_lost_a_repair_brings_everything_back(
     after = {m.key: m.dict_for_storage() for m in await storage.get_recent(None)}
     assert after == before and await storage.check() == []
     assert len(await storage.search("fact", limit=5)) == 5
+
+
+async def test_a_model_on_this_machine_is_repaired_with_in_whatever_version(
+    make_storage: MakeStorage, database: Path
+) -> None:
+    journal = database.with_name("memories.jsonl")
+    journal.write_text(journal.read_text().replace("wordllama 0.4", "wordllama 0.3", 1))
+    shutil.rmtree(database)
+    sam = make_storage()
+    await repair(sam)
+    assert await sam.count() == len(FACTS)

@@ -31,6 +31,10 @@ Item = str | tuple[str, Tags] | tuple[str, Tags, Mapping[str, str] | None]
 Mask = Callable[[Any], tuple[Any, int]]
 
 
+# How many levels of what a newer version has added are kept: the engine reads 126.
+_DEEPEST = 100
+
+
 class NewMemory(Memory):
     """A memory to be stored. If it is not `dated`, a known text keeps its time; `masked` says how
     many credentials were masked.
@@ -135,8 +139,9 @@ def clean_memories(memories: Iterable[Memory], agent: str, mask: Mask) -> list[N
 
 
 def clean_added(added: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a newer version has added to a memory. Raises InputError for what the engine would not
-    keep as it is: numbers that are not finite or need more than 64 bits, and invalid Unicode.
+    """What a newer version has added to a memory, with 15 digits of each fraction. Raises
+    InputError for what the engine would not keep as it is: numbers that are not finite, need more
+    than 64 bits or are very large or small, deep nesting, long texts, and invalid Unicode.
     """
 
     def whole(digits: str) -> int:
@@ -144,12 +149,26 @@ def clean_added(added: Mapping[str, Any] | None) -> dict[str, Any]:
             raise ValueError
         return int(digits)
 
+    def rounded(digits: str) -> float:  # the engine changes further digits
+        number = float(f"{float(digits):.15g}")
+        if number and not 1e-8 <= abs(number) < 1e15:
+            raise ValueError
+        return number
+
     try:
         text = json.dumps(added or {}, allow_nan=False, ensure_ascii=False)
         text.encode()
-        return json.loads(text, parse_int=whole)
+        kept = json.loads(text, parse_int=whole, parse_float=rounded)
+        if len(text) > MAX_CONTENT_CHARS or _depth(kept) > _DEEPEST:
+            raise ValueError
+        return kept
     except (TypeError, ValueError, RecursionError):
         raise InputError("it has a field of a newer version that cannot be kept here.") from None
+
+
+def _depth(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, inner), default=0)
 
 
 def memory_from(

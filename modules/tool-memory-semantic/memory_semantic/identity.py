@@ -137,8 +137,11 @@ def project_of(coordinator: Any) -> dict[str, str]:
     address = str(here)
     with suppress(OSError, ValueError, RuntimeError):
         address = _repository(here) or address
-    key = sha256(os.fsencode(address)).hexdigest()[:12]
-    return {"project": PurePath(address).name or address, "project_id": key}
+    whole, name = (
+        text.encode(errors="surrogateescape") for text in (address, PurePath(address).name)
+    )
+    key = sha256(whole).hexdigest()[:12]
+    return {"project": name.decode(errors="replace").strip() or key, "project_id": key}
 
 
 def of_project(metadata: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:

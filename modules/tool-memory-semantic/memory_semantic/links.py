@@ -50,9 +50,10 @@ def replace(store: Store, memory_id: str, new: Memory, now: datetime) -> Stored:
     Raises InputError if there is none.
     """
     old = _to_replace(store, memory_id, new)
-    refused = old.id if old and old.of_user and not new.by_user else ""
+    ended = old is not None and old.expired(now) and not new.by_user
+    refused = old.id if old and old.of_user and not (new.by_user or ended) else ""
     if old and not refused:
-        new.pinned = new.pinned or old.pinned
+        new.pinned = new.pinned or (old.pinned and not ended)
         new.metadata = of_project(new.metadata, old.metadata) if new.project_id else new.metadata
     [stored] = say(store, [new], now)
     if old is None or refused or stored.refused:

@@ -56,12 +56,15 @@ def merge(new: Memory, known: Memory | None) -> Memory:
 def restate(new: Memory, known: Memory | None) -> Memory:
     """Like `merge`, for a text that is said now: whatever had replaced it, it holds again,
     until the time that is said now; but only the user ends what the user said, or changes where it
-    holds: said in two projects, it holds in all. A rule that was replaced is no rule by that.
+    holds: said in two projects, it holds in all. A rule that was replaced is no rule by that, nor
+    is one that has expired, unless the user says it.
     """
     merged = merge(new, known)
-    pinned = new.pinned or (merged.pinned and not (known and known.replaced_by))
     kept = known is not None and known.of_user and not new.by_user
-    expires = known.expires if known and kept else new.expires
+    expired = known is not None and known.expired(new.timestamp)
+    ended = known is not None and (known.replaced_by or (expired and kept))
+    pinned = new.pinned or (merged.pinned and not ended)
+    expires = known.expires if known and kept and not expired else new.expires
     change = {"replaced_by": None, "expires": expires, "pinned": pinned}
     elsewhere = known and not known.replaced_by and known.project_id != new.project_id
     if known and elsewhere and known.of_user:

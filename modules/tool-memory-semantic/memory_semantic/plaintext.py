@@ -40,10 +40,10 @@ def without_tags(text: str) -> str:
 
 
 def normal(text: str) -> str:
-    """`text` in its stored form: trimmed, without tag characters or a leading byte order mark, and
+    """`text` in its stored form: trimmed, without tag characters or leading byte order marks, and
     with line feeds as the only line ends.
     """
-    text = without_tags(text).strip().removeprefix("\ufeff")
+    text = re.sub(r"\A[\s\ufeff]+", "", without_tags(text))
     return _LINE_END.sub("\n", text).strip()
 
 

@@ -180,7 +180,7 @@ def _asked_seconds(error: BaseException | None) -> float:
     asked = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
     with suppress(ValueError):
         return float(asked)
-    with suppress(ValueError, TypeError):  # TypeError: a time without a zone
+    with suppress(ValueError, TypeError, OverflowError):  # TypeError: a time without a zone
         return (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
     return -1.0
 

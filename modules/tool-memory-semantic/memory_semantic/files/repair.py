@@ -60,10 +60,15 @@ async def plan_repair(place: FilePlace, config: StorageConfig) -> Repair:
     folder = place.folder
     folder.database.mkdir(mode=0o700, exist_ok=True)  # it may be lost
     info = _described(folder)
+    here = info is not None and info.model.version is not None  # which embeds all of it anew
     if info:  # its model counts, whatever the settings name for new stores
-        config = config.model_copy(update={"embedding_model": None, "dimensions": None})
-    generator = choose(folder.agent_id, config, info)
+        asked = config.dimensions if config.dimensions == info.model.dimensions else None
+        own = {"embedding_model": info.model.model, "dimensions": asked}
+        config = config.model_copy(update=own | ({"base_url": None} if here else {}))
+    generator = choose(folder.agent_id, config, None if here else info)
     keeps = info is not None and not generator.on_this_machine  # whose vectors cost something
+    if info and keeps:
+        generator.dimensions = info.model.dimensions  # a vector of another length is an error
     dimensions = info.model.dimensions if info else 0
     left = await place.locked(lambda: _read(folder, dimensions, None))
     if not left.memories:
