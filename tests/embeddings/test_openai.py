@@ -161,13 +161,13 @@ async def test_a_second_try_comes_when_the_service_asks_for_it_within_reason(
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=9), usegmt=True)
     for retry_after, lowest, highest in (
         *(("2", 2, 2), ("0.25", 0.25, 0.25), (later, 1, 9), ("86400", 10, 10)),
-        *(("-3", 0.5, 0.5), ("soon", 0.5, 0.5), ("nan", 0.5, 0.5)),
+        *((odd, 0.5, 0.5) for odd in ("-3", "soon", "nan", f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT")),
     ):
         server.script += [busy(retry_after), error(503)]
         assert len(await generator.generate("x")) == 1536
         first, second = no_pause[-2:]
         assert lowest <= first <= highest and second == 1.0, retry_after
-    assert len(server.requests) == 3 * 7 and len(no_pause) == 2 * 7
+    assert len(server.requests) == 3 * 8 and len(no_pause) == 2 * 8
 
 
 async def test_a_service_that_cannot_be_reached_or_breaks_off(
