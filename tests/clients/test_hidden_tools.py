@@ -57,10 +57,9 @@ class TestBeforeAPrompt:
         task = f"<task-notification><result>{RULE}</result></task-notification>"
         skill = "/agent-memory:memory the state of the tests"
         with Raw(root) as server:
-            stated = (RULE, "$20 is our limit for each seat.")
-            for prompt in (*stated, "Why is that so?", task, skill):
+            for prompt in (RULE, "Why is that so?", task, skill):
                 told = str(server.hook("before_prompt", prompt=prompt, session="a"))
-                assert ("memory_store with `quote`" in told) is (prompt in stated)
+                assert ("memory_store with `quote`" in told) is (prompt == RULE)
 
     async def test_what_a_page_said_is_not_told(self, root: Path) -> None:
         storage = MemoryStorage("sam", {"storage_root": str(root)})

@@ -128,7 +128,7 @@ async def test_a_result_of_nothing_is_recorded(sam: Agent) -> None:
     result: Any = {"code": 0, "found": False, "error": None}
     await play(sam, [PROMPT], [call(), "Done."], result=result)
     [told] = [each for each in recorded(sam, "content->>'text'") if "found" in each]
-    assert told == "read_file\ncode: 0\nfound: False\nerror:"
+    assert told == "read_file\ncode: 0\nerror: \nfound: False"
 
 
 @pytest.mark.parametrize("loop", LOOPS)

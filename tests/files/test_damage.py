@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import MakeStorage
-from memory_semantic import MemoryStorage, StorageError
+from memory_semantic import MemoryStorage, StorageError, upkeep
 from memory_semantic.files import disk
 from memory_semantic.files.edge import Shard
 from store_files import copy_sparse, cut, empty, garble, remove, repair, zero
@@ -45,12 +45,6 @@ def without_manifest_and_journal(database: Path) -> None:
     (database.parent / "memories.jsonl").unlink()
 
 
-def put_aside(database: Path) -> None:
-    """What a repair of that leaves if it is interrupted."""
-    without_manifest_and_journal(database)
-    (database / "shard-1").rename(database.parent / "damaged-1")
-
-
 def without_version(database: Path) -> None:
     [version] = database.glob("shard-1/segments/*/version.info")
     version.unlink()
@@ -63,7 +57,6 @@ def instead(old: str, new: str) -> Harm:
 
 REFUSED: list[tuple[Harm, str]] = [
     (without_manifest_and_journal, r"manifest.json; shard-1 holds 20 memories.*doctor"),
-    (put_aside, r"manifest.json; damaged-1 may be its shard.*doctor"),
     (without_version, r"version\.info is missing.*Nothing was changed"),
     *(
         (manifest(torn), "is damaged.*--repair")
@@ -225,6 +218,23 @@ async def test_whatever_is_lost_a_repair_brings_everything_back(
     after = {m.key: m.dict_for_storage() for m in await storage.get_recent(None)}
     assert after == before and await storage.check() == []
     assert len(await storage.search("fact", limit=5)) == 5
+
+
+async def test_during_a_repair_no_other_store_is_made(
+    make_storage: MakeStorage, database: Path
+) -> None:
+    def interrupted(*_: int) -> None:
+        raise InterruptedError
+
+    without_manifest_and_journal(database)
+    sam = make_storage()
+    plan = await upkeep.repair(sam.place, sam.config)
+    with pytest.raises(InterruptedError):
+        await plan.run(interrupted)
+    with pytest.raises(StorageError, match="has lost its manifest"):
+        await sam.store("another")
+    await repair(sam)
+    assert await sam.count() == len(FACTS)
 
 
 async def test_a_model_on_this_machine_is_repaired_with_in_whatever_version(

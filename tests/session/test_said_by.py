@@ -141,6 +141,5 @@ def test_what_stands_in_an_escaped_result() -> None:
 
 
 def test_an_empty_quotation_leaves_what_stands_after_it_the_users() -> None:
-    [[sentence]] = paragraphs(f">\n\n{RULE}")
-    assert sentence == (RULE, RULE)
+    assert paragraphs(f">\n\n{RULE}")[-1] == [(RULE, RULE)]
     assert said_by(RULE, [{"role": "user", "content": f">\n\n{RULE}"}], True) == "user"

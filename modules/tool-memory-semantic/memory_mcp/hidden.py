@@ -33,7 +33,7 @@ _OTHERS = re.compile(
 )
 _TYPED = ("", "user")
 # How a skill is called in both.
-_SKILL = re.compile(r"\s*[/$](?:agent-memory:)?([^\W\d][\w:-]*)\s+")
+_SKILL = re.compile(r"\s*[/$](?:agent-memory:)?(\w[\w:-]*)\s+")
 
 
 class Hooks:

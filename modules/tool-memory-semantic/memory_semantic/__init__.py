@@ -19,7 +19,7 @@ from .errors import (
     readable_size,
     shortage,
 )
-from .identity import configured_agent, of_project, overruled, validate_agent_id
+from .identity import configured_agent, overruled, validate_agent_id
 from .plaintext import one_line, plain
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ __all__ = [
     "limits",
     "mask",
     "mask_all",
-    "of_project",
     "one_line",
     "overruled",
     "plain",

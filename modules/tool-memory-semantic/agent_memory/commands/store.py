@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import click
-from memory_semantic import InputError, of_project
+from memory_semantic import InputError
 
 from .. import files
 from ..options import When, command, tag_label
@@ -33,8 +33,10 @@ def store(
     content = _standard_input() if text == ("-",) else " ".join(text)
     old = session.with_ids([replaces])[0] if replaces else None
     # What it corrects may hold in one project alone; so will this.
-    metadata = of_project({"stored_by": "agent-memory store"}, old.metadata if old else {})
-    item, replaced = (content, tags, metadata), old and old.id
+    about = old.metadata.items() if old else ()
+    project = {name: text for name, text in about if name in ("project", "project_id")}
+    item = (content, tags, {"stored_by": "agent-memory store", **project})
+    replaced = old and old.id
     [stored] = run(session.storage.upsert([item], replaced, expires=expires, pin=pin))
     status = "already known: tags merged, the later time kept" if stored.known else "stored"
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}

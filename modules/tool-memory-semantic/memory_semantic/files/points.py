@@ -258,8 +258,6 @@ def open_points(
 def _require_no_memories(folder: AgentFolder) -> None:
     # Without a manifest, only what an interrupted creation leaves may be here: unfinished work, or
     # a shard without memories.
-    if folder.damaged:  # a repair is running, or was interrupted
-        raise folder.lost(f"{folder.damaged[-1].name} may be its shard")
     for path in folder.shards:
         if not any(file.is_file() for file in path.rglob("*")):
             continue  # the rest of a shard that was being removed

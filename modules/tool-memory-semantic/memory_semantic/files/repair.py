@@ -115,6 +115,9 @@ def _put_aside(folder: AgentFolder) -> Manifest | None:
     shard = folder.shard_that_counts()
     folder.require_space(shard or folder.database)
     if shard and shard.parent == folder.database:
+        folder.journal.path.touch(
+            0o600
+        )  # if there is none: no other store is made beside an empty one
         folder.put_aside(shard)
     return folder.readable_manifest()
 
