@@ -115,9 +115,7 @@ def _put_aside(folder: AgentFolder) -> Manifest | None:
     shard = folder.shard_that_counts()
     folder.require_space(shard or folder.database)
     if shard and shard.parent == folder.database:
-        folder.journal.path.touch(
-            0o600
-        )  # if there is none: no other store is made beside an empty one
+        folder.journal.path.touch(0o600)  # nobody makes another store beside an empty one
         folder.put_aside(shard)
     return folder.readable_manifest()
 
