@@ -126,7 +126,8 @@ class _Recorder:
     async def _answer(self) -> None:
         messages = await self._session.get("context").get_messages()
         if self._heard > len(messages):  # some were left out meanwhile, but none of the user's
-            self._heard = max(i for i, each in enumerate(messages) if each["role"] == "user")
+            users = (i for i, each in enumerate(messages) if each["role"] == "user")
+            self._heard = max(users, default=0)
         new, self._heard = messages[self._heard :], len(messages)
         said = [each["content"] for each in new if each["role"] == "assistant"]
         # Of blocks, only the text, not what the model thought.
