@@ -54,7 +54,8 @@ def replace(store: Store, memory_id: str, new: Memory, now: datetime) -> Stored:
     refused = old.id if old and old.of_user and not (new.by_user or ended) else ""
     if old and not refused:
         new.pinned = new.pinned or (old.pinned and not ended)
-        new.metadata = of_project(new.metadata, old.metadata) if new.project_id else new.metadata
+        if new.project_id or new.said_by is None:  # a command is run in no project
+            new.metadata = of_project(new.metadata, old.metadata)
     [stored] = say(store, [new], now)
     if old is None or refused or stored.refused:
         return dataclasses.replace(stored, refused=refused or stored.refused)

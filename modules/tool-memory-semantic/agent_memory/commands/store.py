@@ -31,13 +31,9 @@ def store(
 ) -> None:
     """Store a memory: TEXT, or "-" for standard input."""
     content = _standard_input() if text == ("-",) else " ".join(text)
-    old = session.with_ids([replaces])[0] if replaces else None
-    # What it corrects may hold in one project alone; so will this.
-    about = old.metadata.items() if old else ()
-    project = {name: text for name, text in about if name in ("project", "project_id")}
-    item = (content, tags, {"stored_by": "agent-memory store", **project})
-    replaced = old and old.id
-    [stored] = run(session.storage.upsert([item], replaced, expires=expires, pin=pin))
+    item = (content, tags, {"stored_by": "agent-memory store"})
+    old = session.with_ids([replaces])[0].id if replaces else None
+    [stored] = run(session.storage.upsert([item], old, expires=expires, pin=pin))
     status = "already known: tags merged, the later time kept" if stored.known else "stored"
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}
     result |= {"embedding_model": stored.model, "masked_secrets": stored.masked}
