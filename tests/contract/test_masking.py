@@ -50,7 +50,9 @@ def test_rates(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         said = [f"{masked[name]} of {len(cases)} {name}" for name, cases in sets.items()]
         print(f"\nmasked: {', '.join(said)}; harmless texts touched: {touched}")
-    assert len(PREFIXED) >= 80 and masked["others"] >= 0.8 * len(OTHER_SECRETS)
+    assert masked["prefixed"] >= 0.95 * len(PREFIXED) and len(PREFIXED) >= 80
+    assert masked["common"] >= 0.95 * len(COMMON)
+    assert masked["others"] >= 0.8 * len(OTHER_SECRETS)
     assert touched["harmless"] <= 2 and touched["other harmless"] <= 1
 
 
@@ -115,7 +117,7 @@ KEY = f"sk-proj-{credentials.chars(60)}"
 
 
 async def test_a_store_masks_before_anything_else_sees_it(
-    make_tools: MakeTools, server: EmbeddingsServer
+    make_tools: MakeTools, root: Path, server: EmbeddingsServer
 ) -> None:
     tools = await make_tools(embedding_model="m", base_url=server.base_url)
     aws = "AKIA" + "A" * 16
@@ -126,6 +128,8 @@ async def test_a_store_masks_before_anything_else_sees_it(
     [memory] = found["memories"]
     assert memory["content"] == "The key is (masked API key)."
     assert memory["tags"] == ["api", "(masked aws key)"]
+    on_disk = bytes_of(root)
+    assert KEY[8:].encode() not in on_disk and b"AKIA" not in on_disk
     assert KEY not in str(tools.events)
     assert [request["input"] for request in server.requests] == [
         ["The key is (masked API key)."],

@@ -110,6 +110,7 @@ def test_common_words_are_left_out_of_what_is_embedded() -> None:
 
 
 def test_shared_words_count_for_most_where_the_built_in_model_cannot_read() -> None:
+    assert ranking.weight_of("데이터베이스가 뭐였지?", 1.0) > 10
     assert ranking.weight_of("PostgreSQL은 어디에 있어?", 1.0) > 10
     assert ranking.weight_of("What does 設定 mean in the settings?", 1.0) == 1.0
     assert ranking.weight_of("Wie heißt die Größe?", 0.5) == 0.5

@@ -75,15 +75,23 @@ def busy(seconds: str, status: int = 429) -> Answer:
 
 GOOD = [0.1] * 1536
 UNKNOWN = "does not know this model (HTTP 404). Nothing was changed. Check embedding_model"
-NO_PAGE = "has nothing at this address (HTTP 404). Nothing was changed. Check base_url (or OPENAI_"
-LATER = "Nothing was changed. Try again later"
+NO_PAGE = (
+    "has nothing at this address (HTTP 404). Nothing was changed. Check base_url (or "
+    "OPENAI_BASE_URL): for most services it ends with /v1."
+)
+LATER = "Nothing was changed. Try again later; if it keeps failing, look into the service's own log"
 NO_LIST = "answered with something that is not a list of vectors. Nothing was changed. Check"
 TOO_LONG = "It says that the text is too long for the model. Nothing was changed. Shorten it"
 NO_LENGTH = "It says that the model cannot give this many dimensions. Nothing was changed. Set"
-NO_EMBEDDINGS = "It says that the model cannot be used for this. Nothing was changed. Check"
+NO_EMBEDDINGS = (
+    "It says that the model cannot be used for this. Nothing was changed. Check embedding_"
+)
 NO_NUMBER = "answered with a vector that is zero or not finite. Nothing was changed."
 ELSEWHERE = "redirects to another address (HTTP 308); nothing went there. Nothing was changed."
-SECURE = "to https://example.com:8443 (HTTP 307); nothing went there. Nothing was changed. If that"
+SECURE = (
+    "redirects to https://example.com:8443 (HTTP 307); nothing went there. Nothing was changed. If "
+    "that is the right address, set base_url to it."
+)
 ANSWERS: dict[str, tuple[Answer, int, str]] = {
     "wrong key": (error(401, "invalid_api_key"), 1, "rejected the API key (HTTP 401)"),
     "key without rights": (error(403), 1, "Check OPENAI_API_KEY"),

@@ -59,7 +59,7 @@ REFUSED: list[tuple[Harm, str]] = [
     (without_manifest_and_journal, r"manifest.json; shard-1 holds 20 memories.*doctor"),
     (without_version, r"version\.info is missing.*Nothing was changed"),
     *(
-        (manifest(torn), "is damaged.*--repair")
+        (manifest(torn), "is damaged.*doctor --repair")
         for torn in ("", "{", "[]", "null", "\0" * 200, "7")
     ),
     (instead("shard-1", "../../bob"), "is damaged"),

@@ -109,7 +109,8 @@ def test_to_a_service_and_back(
     settings(embedding_model="m", base_url=server.base_url)
     assert command.json("search", "fact 3")[0]["content"] == "fact 3"
     assert command.json("doctor")[-1]["state"] == "ok"
-    assert "Nothing is sent" in command.run("reembed", "--model", "local", "--yes").stderr
+    again = command.run("reembed", "--model", "local", "--yes")
+    assert "Nothing is sent anywhere" in again.stderr
     assert asyncio.run(whole(storage)) == before and asyncio.run(storage.check()) == []
 
 

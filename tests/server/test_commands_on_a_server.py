@@ -111,7 +111,8 @@ def test_a_server_that_is_down_and_a_wrong_key_or_address(
     qdrant: QdrantServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     qdrant.rules.append(Rule(3, answer=DROP))
-    assert "be reached, in 3 tries. Check qdrant_url" in run("list", "--agents", code=1).output
+    said = run("list", "--agents", code=1).output
+    assert "could not be reached, in 3 tries. Check qdrant_url" in said
     monkeypatch.setenv("AGENT_MEMORY_QDRANT_API_KEY", "very-wrong")
     said = run("list", code=1).output
     assert "Check AGENT_MEMORY_QDRANT_API_KEY" in said and "very-wrong" not in said

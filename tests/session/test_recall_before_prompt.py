@@ -357,7 +357,7 @@ async def test_the_hook_may_name_another_store(memory: Config, make_storage: Mak
 async def test_a_mistake_in_the_settings_is_named_at_the_first_use(memory: Config) -> None:
     for settings, told in (
         ({"tokn_budget": 3}, "'tokn_budget'"),
-        ({"pin_budget": -1}, "pin_budget is wrong: it must be"),
+        ({"pin_budget": -1}, "pin_budget is wrong: it must be greater than or equal to 0"),
         ({"token_budget": "many"}, "token_budget"),
     ):
         talk = await converse(memory, "hello", "go on", settings=settings)
