@@ -164,8 +164,8 @@ keywords {words:.0f} % |
 five |
 | what first prompts need, among 600 other memories | {least} of {needed}, without a search |
 
-With it, among {int(sizes[-1]):,} memories, a search that comes alone took {search} ms, a store \
-{store} ms, and a forget, after which no file has the text, {forget} ms \
+With that model, among {int(sizes[-1]):,} memories, a search that comes alone took {search} ms, a \
+store {store} ms, and a forget, after which no file has the text, {forget} ms \
 ({page.when(results["ran"]["speed"])}). With vectors given, **others are faster** at: \
 {faster or "nothing"}. \
 [All figures](docs/benchmarks.md)."""
