@@ -126,6 +126,14 @@ class TestIds:
             assert "looks like mem-" in three.run("forget", *words, code=2).stderr
         assert len(three.json("list")) == 2
 
+    def test_json_asks_nobody(self, three: Command) -> None:
+        others = (["share", "--since", "1h", "--to", "alice"], ["reembed", "--model", "static"])
+        for words in (["forget", IDS[0]], *others):
+            said = three.run(*words, "--json", input="y\n", code=2).stderr
+            assert "With --json nobody is asked: to agree beforehand, add --yes. Nothing" in said
+        assert "looks like mem-" in three.run("forget", "tea", "--json", code=2).stderr
+        assert three.json("stats")["embedding"]["model"] == "local" and len(three.json("list")) == 3
+
 
 def test_several_words_need_no_quotes(three: Command) -> None:
     three.run("store", "Never", "on", "a", "Sunday.", "--tag", "x")
@@ -201,7 +209,8 @@ def test_agents_lists_each_store_and_the_others_beside_a_damaged_one(command: Co
     (command.root / "alice/qdrant.db/manifest.json").write_text("{")
     alice, sam = command.json("list", "--agents")
     assert "damaged" in alice["problem"] and sam["memories"] == 1
-    assert "agent-memory doctor --agent alice" in command.run("list", "--agents").stdout
+    examined = f"agent-memory doctor --agent alice --root {command.root}"
+    assert examined in command.run("list", "--agents").stdout
     said = command.run("list", "--agent", "alice", code=1).stderr
     assert "agent-memory doctor" in said and "Nothing was changed" in said
 

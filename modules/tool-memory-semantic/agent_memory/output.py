@@ -32,11 +32,12 @@ class Output:
 
     A command says everything in both ways, and only what is for its reader is printed: `json` is
     for scripts, `warn` for both, all else for people. `piped` means that a program reads the
-    output, JSON or not. Click prints, and drops styles unless a terminal shows them.
+    output, JSON or not; `named` are the options of a command that it names. Click prints, and drops styles unless a terminal shows them.
     """
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self, as_json: bool, named: str = "") -> None:
         self.as_json = as_json
+        self._named = named
         self.piped = as_json or not sys.stdout.isatty()
         self._color = False if os.environ.get("NO_COLOR") else None
 
@@ -106,7 +107,7 @@ class Output:
         self.line(f"{score}{click.style(memory.id, bold=True)}{time}{tags}")
         text = plain(memory.content) if whole else one_line(memory.content)
         if not whole and len(text) > _LONG:
-            text = f"{text[:_LONG]}…  (agent-memory show {memory.id})"
+            text = f"{text[:_LONG]}…  (agent-memory show {memory.id}{self._named})"
         if whole and memory.metadata:
             told = (f"{one_line(name)}: {one_line(said)}" for name, said in memory.metadata.items())
             self.line(click.style("  ".join(told), dim=True))

@@ -25,17 +25,18 @@ _CHARS_PER_TOKEN = 4  # of English; a guess good enough to decide by
 
 class Session:
     """What one run of a command works with: the settings, the agent, its storage, the output; and
-    the options by which it was `named`, for a command that the person may run next.
+    the options by which the store was `named`, for a command that the person may run next, and of
+    these the one that says where all stores are, `rooted`.
     """
 
     def __init__(self, agent: str | None, root: str | None, as_json: bool) -> None:
-        self.out = Output(as_json)
         self.settings = amplifier.load(root)
+        self.rooted = f" --root {shlex.quote(there)}" if (there := self.settings.root) else ""
+        self.named = (f" --agent {shlex.quote(agent)}" if agent else "") + self.rooted
+        self.out = Output(as_json, self.named)
         for problem in self.settings.problems:
             self.out.warn(problem)
         self._agent = agent
-        named = {"--agent": agent, "--root": root}
-        self.named = "".join(f" {o} {shlex.quote(v)}" for o, v in named.items() if v)
 
     @cached_property
     def agent(self) -> str:
@@ -60,7 +61,7 @@ class Session:
         """The agent's storage, which must exist."""
         if run(self.storage.info()) is None and not run(self.storage.run(lambda _: True, False)):
             agents, why = self.place.agents(), "" if self._agent else overruled(self.agent)
-            others = f"There are stores of {', '.join(agents)}." if agents else FIRST_STORE
+            others = f"There are stores of {', '.join(agents)}." if agents else FIRST_STORE + self.named
             none = f"The agent {self.agent!r} has no store in {self.place.address}."
             fail(f"{none} {others} {why}".rstrip())
         return self.storage
@@ -103,13 +104,16 @@ def ask(question: str) -> bool | None:
         fail("Nothing was changed.")
 
 
-def confirm(question: str, yes: bool) -> None:
+def confirm(session: Session, question: str, yes: bool) -> None:
     """Ask, unless `yes` is set. A no ends the command, as asked for; nobody to answer with exit
-    code 1. Nothing was changed.
+    code 1; --json with 2, since it hides what the question is about. Nothing was changed.
     """
+    beforehand = "to agree beforehand, add --yes. Nothing was changed."
+    if session.out.as_json and not yes:
+        raise click.UsageError(f"With --json nobody is asked: {beforehand}")
     agreed = yes or ask(question)
     if agreed is None:
-        fail("Nobody is there to answer: to agree beforehand, add --yes. Nothing was changed.")
+        fail(f"Nobody is there to answer: {beforehand}")
     if not agreed:
         click.echo("Nothing was changed.", err=True)
         raise click.exceptions.Exit(0)

@@ -93,7 +93,7 @@ def _repair(session: Session, yes: bool) -> None:
     session.out.note(f"\n{repair.found}")
     if repair.generator:
         session.out.note(f"At most {cost(repair.texts, repair.generator)}")
-    confirm("Start?", yes)
+    confirm(session, "Start?", yes)
     done = with_progress(session, repair.run, _OUT_OF_USE)
     if done:
         session.out.note(f"\n{done}\n")

@@ -42,7 +42,7 @@ def export(
         click.echo(content, nl=False)
         return
     if Path(file).is_file():
-        confirm(f"{file} exists. Replace it?", yes)
+        confirm(session, f"{file} exists. Replace it?", yes)
     files.write(file, content)
     session.out.json({"agent": agent, "file": file, "memories": len(memories)})
     session.out.line(f"{counted(len(memories))} of {agent} written to {file}")

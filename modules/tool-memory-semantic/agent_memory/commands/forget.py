@@ -42,8 +42,6 @@ def forget(
     """
     if bool(ids) == bool(tags or since or before):
         raise click.UsageError("Name memories by ids or words, or by --tag, --since and --before.")
-    if session.out.as_json and not yes:
-        raise click.UsageError("With --json nothing is shown before it is deleted: add --yes.")
     if ids:
         doomed = _named(session, ids, yes)
     else:
@@ -51,7 +49,7 @@ def forget(
         doomed = [memory for memory in found if not before or memory.timestamp < before]
     session.out.first_memories(doomed)
     if doomed:
-        confirm(f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
+        confirm(session, f"Delete {counted(len(doomed))} of {session.agent} for good?", yes)
     again = _delete(session, doomed)
     result = {"agent": session.agent, "forgotten": [memory.id for memory in doomed]}
     session.out.json(result | ({"holds_again": again} if again else {}))
@@ -70,7 +68,7 @@ def _named(session: Session, ids: Sequence[str], yes: bool) -> list["Memory"]:
     try:
         ids = clean_ids(ids)
     except InputError:  # these are words
-        if yes or any(each.startswith("mem-") for each in ids):
+        if yes or session.out.as_json or any(each.startswith("mem-") for each in ids):
             raise
     else:
         return session.with_ids(ids)

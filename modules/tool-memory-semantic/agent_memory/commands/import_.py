@@ -100,7 +100,7 @@ def _ask(session: Session, found: Sequence[tuple[formats.Entry, "Memory"]], yes:
         session.out.memories([memory for _, memory in some[:_SHOWN]])
     generator = session.storage.generator(run(session.storage.info()))
     session.out.note(cost(memories, generator))
-    confirm(f"Import {counted(len(memories))} for {session.agent}?", yes)
+    confirm(session, f"Import {counted(len(memories))} for {session.agent}?", yes)
 
 
 def _believed(session: Session, claims: Sequence["Memory"], yes: bool) -> bool:

@@ -69,9 +69,11 @@ def _list_agents(session: Session) -> None:
     place = session.settings.place
     rows = [_agent(session, agent) for agent in place.agents()]
     session.out.json(rows)
-    session.out.table(("agent", "memories", "size", "model", "last stored"), map(_cells, rows))
+    cells = (_cells(row, session.rooted) for row in rows)
+    session.out.table(("agent", "memories", "size", "model", "last stored"), cells)
     if not rows:
-        session.out.note(f"No agent has a store in {place.address} yet. {FIRST_STORE} --agent NAME")
+        first = f"{FIRST_STORE} --agent NAME{session.rooted}"
+        session.out.note(f"No agent has a store in {place.address} yet. {first}")
 
 
 def _agent(session: Session, agent: str) -> dict[str, Any]:
@@ -94,9 +96,10 @@ def _agent(session: Session, agent: str) -> dict[str, Any]:
         return {"agent": agent, "problem": str(error)}
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def _cells(row: dict[str, Any], rooted: str) -> list[str]:
     if "problem" in row:
-        return [row["agent"], "?", "?", "?", f"run: agent-memory doctor --agent {row['agent']}"]
+        look = f"run: agent-memory doctor --agent {row['agent']}{rooted}"
+        return [row["agent"], "?", "?", "?", look]
     return [
         row["agent"],
         f"{row['memories']:,}",

@@ -56,7 +56,7 @@ def use(session: Session, name: str, yes: bool) -> None:
         steps.append(f"makes a store for {session.agent}")
     if steps:
         out.note("\n  ".join([f"To use {real}, this", *steps]))
-        confirm("Start?", yes)
+        confirm(session, "Start?", yes)
     if missing:
         interrupt.end_at_once(_INTERRUPTED)
         memory_models.fetch(real, show_progress=not out.as_json)

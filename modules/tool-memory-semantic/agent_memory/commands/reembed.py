@@ -62,7 +62,7 @@ def reembed(
             f"{session.agent}: from {info.model} to {wanted.model}.\n"
             f"At most {cost(memories, generator)}"
         )
-        confirm("Start?", yes)
+        confirm(session, "Start?", yes)
     work = partial(upkeep.reembed, place, wanted, generator)
     number = with_progress(session, work, WHOLE)
     session.out.json({"agent": session.agent, "memories": number, "model": model})

@@ -72,7 +72,7 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
     if not any(plan.commands or plan.edits for _, plan in plans):
         session.out.line("There is nothing to do." if chosen else _NOBODY)
     elif not dry_run:
-        confirm("Go on?", yes)
+        confirm(session, "Go on?", yes)
         interrupt.raise_again()
         failed |= not all([_apply(session, client, plan) for client, plan in plans])
         session.out.note("The memories are untouched." if undo else _NOW)

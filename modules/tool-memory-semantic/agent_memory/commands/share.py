@@ -1,6 +1,5 @@
 """Give memories to another agent: `share`."""
 
-import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -50,8 +49,6 @@ def share(
     if bool(ids) == bool(tags or since or until):
         raise click.UsageError("Name memories by their ids, or by --tag, --since and --until.")
     yes = yes or bool(ids)  # what was named is added, and can be taken back
-    if session.out.as_json and not yes:
-        raise click.UsageError("With --json nothing is shown before it is copied: add --yes.")
     if validate_agent_id(to) == session.agent:
         raise BadInputError(f"These are the memories of {to}. Name another agent with --to.")
     sharing, asked = _chosen(session, ids, (since, until, tags), to)
@@ -59,7 +56,7 @@ def share(
     copied: list[Copied] = []
     if new:
         _announce(session, sharing, new)
-        confirm(f"Copy {counted(len(new))} of {session.agent} to {to}?", yes)
+        confirm(session, f"Copy {counted(len(new))} of {session.agent} to {to}?", yes)
         copied = in_parts(session, "Copying", new, sharing.copy)
     done = [each for each in copied if not each.known]
     known = len(asked) - len(new) + len(copied) - len(done)
@@ -74,8 +71,7 @@ def share(
     session.out.line(f"Copied to {to}: {len(done):,}.{already}")
     if 0 < len(done) <= _UNDONE_BY_ID:
         copies = " ".join(each.copy for each in done)
-        root = f" --root {shlex.quote(there)}" if (there := session.settings.root) else ""
-        session.out.note(f"Undo: agent-memory forget {copies} --agent {to}{root}")
+        session.out.note(f"Undo: agent-memory forget {copies} --agent {to}{session.rooted}")
     session.out.masked(masked)
 
 

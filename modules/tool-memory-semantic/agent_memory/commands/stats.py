@@ -9,7 +9,7 @@ from memory_semantic import counted, one_line, readable_size
 
 from .. import recalled
 from ..options import command
-from ..output import Output, local, local_time
+from ..output import local, local_time
 from ..session import Session, run
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def stats(session: Session, html: str | None) -> None:
     ):
         session.out.line(f"{name:<10}{value}")
     if memories:
-        _draw(numbers, session.out)
+        _draw(numbers, session)
 
 
 def _numbers(memories: Sequence["Memory"]) -> dict[str, Any]:
@@ -82,8 +82,9 @@ def _numbers(memories: Sequence["Memory"]) -> dict[str, Any]:
     }
 
 
-def _draw(numbers: dict[str, Any], out: Output) -> None:
+def _draw(numbers: dict[str, Any], session: Session) -> None:
     """Growth as bars, and the tags."""
+    out = session.out
     most = max(numbers["periods"].values())
     out.line(click.style(f"\nStored per {numbers['unit']}", bold=True))
     for name, number in numbers["periods"].items():
@@ -94,9 +95,8 @@ def _draw(numbers: dict[str, Any], out: Output) -> None:
     for tag, number in list(numbers["tags"].items())[:_TOP_TAGS]:
         out.line(f"{number:>7,}  #{one_line(tag)}")
     if (rest := len(numbers["tags"]) - _TOP_TAGS) > 0:
-        out.line(
-            click.style(f"and {counted(rest, 'tag')} more: agent-memory stats --json", dim=True)
-        )
+        all = f"agent-memory stats --json{session.named}"
+        out.line(click.style(f"and {counted(rest, 'tag')} more: {all}", dim=True))
 
 
 def _use(usage: dict[str, Any]) -> Iterator[tuple[str, str]]:
