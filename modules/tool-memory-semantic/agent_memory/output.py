@@ -32,7 +32,8 @@ class Output:
 
     A command says everything in both ways, and only what is for its reader is printed: `json` is
     for scripts, `warn` for both, all else for people. `piped` means that a program reads the
-    output, JSON or not; `named` are the options of a command that it names. Click prints, and drops styles unless a terminal shows them.
+    output, JSON or not; `named` are the options of commands that are named in it. Click prints, and
+    drops styles unless a terminal shows them.
     """
 
     def __init__(self, as_json: bool, named: str = "") -> None:

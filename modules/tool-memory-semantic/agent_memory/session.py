@@ -61,9 +61,9 @@ class Session:
         """The agent's storage, which must exist."""
         if run(self.storage.info()) is None and not run(self.storage.run(lambda _: True, False)):
             agents, why = self.place.agents(), "" if self._agent else overruled(self.agent)
-            others = f"There are stores of {', '.join(agents)}." if agents else FIRST_STORE + self.named
+            there = f"There are stores of {', '.join(agents)}." if agents else ""
             none = f"The agent {self.agent!r} has no store in {self.place.address}."
-            fail(f"{none} {others} {why}".rstrip())
+            fail(f"{none} {there or FIRST_STORE + self.named} {why}".rstrip())
         return self.storage
 
     @property
