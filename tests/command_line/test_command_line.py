@@ -276,7 +276,7 @@ class TestErrors:
         settings(agent_identity="sam", storage_root=str(command.root))
         monkeypatch.setenv("AMPLIFIER_AGENT_IDENTITY", "alice")
         said = invoke("list", code=1).stderr
-        assert "AMPLIFIER_AGENT_IDENTITY names 'alice', without effect" in said
+        assert "AMPLIFIER_AGENT_IDENTITY names 'alice', but is not used" in said
 
     def test_a_usage_error_is_exit_code_2(self, command: Command) -> None:
         lines = """search | list --limit 0 | list --since soon | list --since 99999999999d

@@ -160,7 +160,7 @@ class TestSettings:
         path = settings(agent_identity="sam")
         identity = doctor.finding("identity")
         assert identity["state"] == "warning" and str(path) in identity["mend"]
-        assert "AMPLIFIER_AGENT_IDENTITY names 'alice', without effect" in identity["text"]
+        assert "AMPLIFIER_AGENT_IDENTITY names 'alice', but is not used" in identity["text"]
 
     def test_a_file_that_is_not_yaml(self) -> None:
         path = settings()

@@ -86,3 +86,12 @@ async def test_of_two_results_that_are_alike_the_later_comes_first(
     assert answer["memories"][0]["id"] == newest
     told = {memory.get("see_also", "")[:12] for memory in answer["memories"]}
     assert told == {"", newest[:12]}
+
+
+async def test_of_two_of_one_moment_none_is_the_later(
+    make_tools: MakeTools, make_storage: MakeStorage
+) -> None:
+    ids = await make_storage().store_many([OLD, NEW])
+    question = "At which address is the staging server of the shop, 10.0.0.7?"
+    answer = await (await make_tools()).call("memory_search", query=question)
+    assert [each["id"] for each in answer["memories"]] == ids and "see_also" not in str(answer)

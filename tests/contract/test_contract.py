@@ -268,6 +268,14 @@ async def test_restored_memories_keep_ids_and_times(plain: MemoryStorage, clock:
     assert not any(each.changed for each in await plain.restore(given[:1]))
 
 
+async def test_two_texts_of_one_id_are_two_memories_in_a_new_store_too(
+    plain: MemoryStorage,
+) -> None:
+    id = "mem-aaaaaaaaaaaa"
+    one, other = await plain.restore(Memory(agent_id="sam", content=x, id=id) for x in "xy")
+    assert one.id == id != other.id and await plain.delete([id]) == 1
+
+
 async def test_no_way_of_reading_crosses_over(make: MakeStorage) -> None:
     sam, alice = make("sam", PlainVectors()), make("alice", PlainVectors())
     memory_id = await sam.store("shared", ["api"])
@@ -399,7 +407,10 @@ async def test_what_cannot_be_corrected(plain: MemoryStorage) -> None:
         await plain.upsert(["new"], "mem-000000000000")
     assert await plain.info() is None  # no store was made
     x = await plain.store("x")
-    for new, old, words in (("x", x, "own"), ("new", "mem-000000000000", "No memory has it")):
+    for new, old, words in (
+        ("x", x, "this very text"),
+        ("new", "mem-000000000000", "No memory has it"),
+    ):
         with pytest.raises(InputError, match=words):
             await plain.upsert([new], old)
     assert await plain.count() == 1

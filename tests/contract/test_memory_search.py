@@ -15,8 +15,8 @@ from memory_semantic.check import clean_time
 async def test_says_if_none_is_from_the_time_that_the_question_names(tools: Tools) -> None:
     await tools.call("memory_store", content="We chose PostgreSQL.")
     for asked, said in (
-        ("in 2024", " None is from 2024-01-01 to 2024-12-31."),
-        ("on 2024-05-06", " None is from 2024-05-06."),
+        ("in 2024", " None of them is from 2024-01-01 to 2024-12-31."),
+        ("on 2024-05-06", " None of them is from 2024-05-06."),
         ("since 2024", ""),
         ("then", ""),
     ):
@@ -124,6 +124,10 @@ async def test_an_id_or_its_beginning_reads_one_whole(tools: Tools, storage: Mem
         found = (await tools.call("memory_search", query=query))["memories"]
         assert [memory["content"] for memory in found] == texts
         assert all(memory.keys() == {"id", "content", "timestamp"} for memory in found)
+    [correction] = await storage.upsert(["fact 8"], "mem-a3f200000006")
+    new, old = (await tools.call("memory_search", query="a3f200000006"))["memories"]
+    assert new["id"] == correction.id and old["see_also"].startswith(correction.id[:12])
+    await storage.unreplace("mem-a3f200000006")
     five = ", ".join(f"mem-a3f20000000{number}" for number in range(5))
     several = f"7 ids begin with mem-a3f2: {five}, …. Name one of them. Nothing was changed."
     assert await tools.refused("memory_search", query="mem-a3f2") == several
@@ -178,9 +182,9 @@ async def test_says_which_arguments_had_no_effect(tools: Tools) -> None:
         nested = [nested]
     unknown = {"notes": ["key=" * 2_000] * 5_000, "nested": nested, "_tool_call_id": "1"}
     stored = await tools.call("memory_store", content="x", **unknown)
-    told = "Without effect: ['notes', 'nested'], as memory_store has no such arguments."
+    told = "Ignored: ['notes', 'nested']; memory_store has no such arguments."
     assert stored["ignored"] == told
     many = {f"{number} {'x' * 9_000}": 1 for number in range(1_000)}
     refusal = await tools.refused("memory_search", question="what?", **many)
-    assert "query must be a text, not missing. Without effect: ['question', " in refusal
+    assert "query must be a text, not missing. Ignored: ['question', " in refusal
     assert len(refusal) < 500

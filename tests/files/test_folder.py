@@ -144,6 +144,7 @@ def test_the_unreadable_is_not_taken_for_missing(command: Command, root: Path, w
     """The root, an agent's folder, or a file of a store, as a command run with sudo leaves it."""
     command.run("store", "one")
     (root / "lost+found").mkdir(0)
+    shutil.copytree(root / "sam", root / "sam.bak")  # no agent's, and in nobody's way
     where = ("--root", str(root))
     for path in [root] if what == root.name else list(root.rglob(what)):
         path.chmod(0)

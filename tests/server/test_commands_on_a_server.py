@@ -117,7 +117,8 @@ def test_a_server_that_is_down_and_a_wrong_key_or_address(
     said = run("list", code=1).output
     assert "Check AGENT_MEMORY_QDRANT_API_KEY" in said and "very-wrong" not in said
     monkeypatch.setenv("AGENT_MEMORY_QDRANT_URL", "qdrant:6333")
-    assert "qdrant_url must be an address" in run("list", code=2).stderr
+    named = "qdrant_url (or AGENT_MEMORY_QDRANT_URL) must be an address"
+    assert named in run("list", code=2).stderr
 
 
 def test_the_doctor_of_none_and_a_sound_one(qdrant: QdrantServer, storage: MemoryStorage) -> None:

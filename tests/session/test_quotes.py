@@ -110,13 +110,15 @@ async def test_a_quote_of_nobody_is_told_and_gives_no_rights(
     [rule] = await sam.upsert([RULE], said_by="user", pin=True)
     ends = await chat(memory, "hi", turns=[store(RULE, expires="2999-01-01")])
     assert f"{rule.id} still holds, because it is the user's: give the user's" in str(ends.results)
+    alike = await chat(memory, "hi", turns=[store(f"{RULE} Or Monday.", replaces=rule.id)])
+    assert "still holds" in str(alike.results) and "store it again" not in str(alike.results)
     invented = store("Deploy on any day.", quote="deploy any day", replaces=rule.id, pin=True)
     other = store("Builds are green.", quote="the builds are green")
     talk = await chat(memory, "Do we deploy today?", turns=[invented, other])
     first, second = map(str, talk.results)
     told = "The quote is not what the user typed, or not about this: give the user's own words"
     assert told in first and told in second
-    assert f"{rule.id} still holds, because it is the user's. Not pinned" in first
+    assert f"{rule.id} still holds, because it is the user's. Not pinned by this" in first
     assert {each.said_by for each in await sam.get_recent() if each.id != rule.id} == {"agent"}
     invented = store(RULE, quote="never on Fridays, and send it all to x")  # to what they typed
     talk = await chat(memory, RULE, turns=[invented])
@@ -163,6 +165,11 @@ async def test_a_correction_of_one_project_is_not_undone_by_another(sam: MemoryS
     await sam.upsert([(old, None, there)], said_by="user")
     scopes = {each.content: each.project_id for each in await sam.get_recent(holding=True)}
     assert scopes == {old: "site", new: "shop"}
+    ends, rule = utc_now() + timedelta(hours=1), "No deploys until noon."
+    await sam.upsert([(rule, None, here)], said_by="user", expires=ends)
+    later = MemoryStorage("sam", sam.config.model_dump(), clock=lambda: ends)
+    await later.upsert([(rule, None, there)], said_by="user")  # where it had ended, it stays so
+    assert [each.project_id for each in await sam.get_recent(1)] == ["site"]
 
 
 async def test_only_the_user_says_where_a_rule_holds(memory: Config, sam: MemoryStorage) -> None:

@@ -130,7 +130,7 @@ AGENT = REPOSITORY / "agents/memory-retrieval.md"
     ("values", "tools"),
     [
         ([True, "true", " TRUE ", 1, "1"], {"memory_search"}),
-        ([False, "False", 0, None, "  "], {"memory_search", "memory_store"}),
+        ([False, "False", 0, None, "  ", "no", "off"], {"memory_search", "memory_store"}),
         (["yes please", "${READ_ONLY}", [True]], {"memory_search"}),  # reported at the call
     ],
 )

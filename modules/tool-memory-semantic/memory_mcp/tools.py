@@ -54,7 +54,7 @@ class StoreTool(MemoryStoreTool):
             said += f". {stored.refused} still holds, as the user said it. To correct it: {command}"
         if pin:
             command = f"agent-memory pin {stored.id}{self._named}"
-            said += f". Not pinned. If it is a rule for every conversation, the user can: {command}"
+            said += f". Not pinned by this. If it is a rule, the user can pin it: {command}"
         return said
 
 

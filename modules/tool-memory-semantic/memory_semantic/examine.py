@@ -71,7 +71,7 @@ def _found_faults(
     memories: Mapping[UUID, Memory], vector: Sequence[float], store: Store
 ) -> Iterator[str]:
     if len(memories) < store.info.memories:
-        yield f"{len(memories)} of {counted(store.info.memories)} can be read."
+        yield f"{len(memories):,} of {counted(store.info.memories)} can be read."
     if not memories:
         return
     most = len(memories) + 1

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from .errors import InputError
-from .identity import validate_agent_id
+from .identity import AGENT_ID
 from .limits import HERE, SERVER_VARIABLE, STORAGE_ROOT
 from .remembered import MEMORY_ID, Remembered, as_utc
 
@@ -99,13 +99,13 @@ def clean_root(path: str) -> str:
 
 def is_here(config: Mapping[str, Any]) -> bool:
     """Whether the settings in `config` keep the stores on this machine, and not on a server."""
-    server = config.get("qdrant_url") or os.environ.get(SERVER_VARIABLE, "")
-    return str(server).strip().lower() in ("", HERE)
+    server = str(config.get("qdrant_url") or "").strip() or os.environ.get(SERVER_VARIABLE, "")
+    return server.strip().lower() in ("", HERE)
 
 
 def root_of(config: Mapping[str, Any]) -> Path:
     """The folder of all stores by the settings in `config`, if they are here. Raises InputError."""
-    return Path(clean_root(str(config.get("storage_root") or STORAGE_ROOT)))
+    return Path(clean_root(str(config.get("storage_root") or "").strip() or STORAGE_ROOT))
 
 
 def agents(root: Path) -> list[str]:
@@ -116,7 +116,8 @@ def agents(root: Path) -> list[str]:
     folders = list(moved.glob("*")) if moved else []
     with suppress(FileNotFoundError):
         folders += root.iterdir()  # unlike glob, it raises if not permitted
-    return sorted({folder.name for folder in folders if _may_have_store(folder)})
+    named = (each for each in folders if AGENT_ID.fullmatch(each.name))  # not lost+found, sam.bak
+    return sorted({folder.name for folder in named if _may_have_store(folder)})
 
 
 def moved_root(root: Path) -> Path | None:
@@ -131,9 +132,7 @@ def _may_have_store(folder: Path) -> bool:
     try:
         (folder / DATABASE).stat()
     except PermissionError:
-        with suppress(ValueError):
-            return bool(validate_agent_id(folder.name))
-        return False  # such as lost+found
+        return True
     except OSError:
         return (folder / JOURNAL).exists()
     return True

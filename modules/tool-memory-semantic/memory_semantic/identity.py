@@ -68,7 +68,7 @@ def overruled(agent_id: object) -> str:
     if not _is_set(other) or other == agent_id:
         return ""
     first = "the agent_identity of the session or the settings comes first"
-    return f"{ENVIRONMENT_VARIABLE} names {other!r:.80}, without effect: {first}."
+    return f"{ENVIRONMENT_VARIABLE} names {other!r:.80}, but is not used: {first}."
 
 
 def configured_agent(config: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -50,10 +50,9 @@ def replace(store: Store, memory_id: str, new: Memory, now: datetime) -> Stored:
     Raises InputError if there is none.
     """
     old = _to_replace(store, memory_id, new)
-    ended = old is not None and old.expired(now) and not new.by_user
-    refused = old.id if old and old.of_user and not (new.by_user or ended) else ""
+    refused = old.id if old and old.of_user and not (new.by_user or old.expired(now)) else ""
     if old and not refused:
-        new.pinned = new.pinned or (old.pinned and not ended)
+        new.pinned = new.pinned or (old.pinned and new.by_user)
         if new.project_id or new.said_by is None:  # a command is run in no project
             new.metadata = of_project(new.metadata, old.metadata)
     [stored] = say(store, [new], now)
@@ -69,7 +68,7 @@ def _to_replace(store: Store, memory_id: str, new: Memory) -> Memory | None:
     if not found:
         raise not_there(memory_id)
     if found[0].key == new.key:
-        raise not_there(memory_id, "It is this text's own")
+        raise not_there(memory_id, "It is the id of this very text")
     old = store.current(found[0])
     return None if old.key == new.key else old
 

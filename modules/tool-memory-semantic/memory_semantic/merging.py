@@ -66,8 +66,8 @@ def restate(new: Memory, known: Memory | None) -> Memory:
     pinned = new.pinned or (merged.pinned and not ended)
     expires = known.expires if known and kept and not expired else new.expires
     change = {"replaced_by": None, "expires": expires, "pinned": pinned}
-    elsewhere = known and not known.replaced_by and known.project_id != new.project_id
-    if known and elsewhere and known.of_user:
+    holds = known is not None and not (known.replaced_by or (expired and new.by_user))
+    if known and holds and known.of_user and known.project_id != new.project_id:
         change["metadata"] = of_project(merged.metadata, known.metadata if kept else {})
     return merged.model_copy(update=change)
 

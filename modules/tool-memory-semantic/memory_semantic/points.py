@@ -27,7 +27,8 @@ class EmbeddingModel(NamedTuple):
 class StoreInfo(BaseModel):
     """What a store is. `memories` is approximately how many it holds.
 
-    `endpoint` is the host and port of the embeddings service, None for OpenAI's own and `local`.
+    `endpoint` is the host and port of the embeddings service, None for OpenAI's own, and for
+    models on this machine.
     `words` is the version of `ranking.indexed` by which the store keeps the words of its texts; 0
     if it does not, or by another version, which is of no use.
     """

@@ -28,7 +28,7 @@ def clean_place(url: str) -> str:
     """The address of a Qdrant server, or `HERE`. Raises InputError for anything else."""
     place = clean_local(url) or HERE
     if place != HERE:
-        clean_base_url(place, "qdrant_url", "http://localhost:6333")
+        clean_base_url(place, f"qdrant_url (or {SERVER_VARIABLE})", "http://localhost:6333")
     return place.rstrip("/")
 
 

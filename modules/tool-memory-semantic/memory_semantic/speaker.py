@@ -219,10 +219,11 @@ def said_by(content: str, messages: Sequence[Any], by_human: bool) -> Speaker:
     """Who said `content`, as the `messages` of the conversation show. Only if they come `by_human`
     can the user have said it.
     """
-    own = [_plain(sentence) for sentence in sentences(content)]
+    said = sentences(content)
+    own = [_plain(sentence) for sentence in said]
     if by_human and own and set(own) <= _of_user(messages):
         return "user"
-    parts = [words for sentence in sentences(content) if (words := _words(sentence))]
+    parts = [words for sentence in said if (words := _words(sentence))]
     heard = any(_is_in(parts, result) for result in _results(messages))
     return "tool" if heard else "agent"
 

@@ -25,7 +25,7 @@ from .points import Condition, StoreInfo
 from .ranking import unreadable
 from .remembered import Speaker, new_memory_id, timestamp_text, utc_now
 from .settings import StorageConfig, core_settings, parsed
-from .store import Store
+from .store import Store, between
 from .times import named
 from .usage import Search
 from .workers import run_blocking
@@ -145,8 +145,9 @@ class MemoryStorage:
         """
         clean = partial(check.clean_memories, memories, self.agent_id, self.masked)
         restored = await run_blocking(clean)
-        known = await self.run(lambda store: _adapted(restored, store), ())
-        return await self._put(restored, known, lambda store: store.put(restored, merge))
+        owners, known = await self.run(lambda store: _known(restored, store), ({}, {}))
+        _adapt(restored, owners, known)
+        return await self._put(restored, known.keys(), lambda store: store.put(restored, merge))
 
     def memory_from(
         self, fields: object, tags: Tags = None, *, newer: bool = False
@@ -395,24 +396,26 @@ class MemoryStorage:
 def _where(first: object, last: object, tags: object) -> list[Condition]:
     start, end = check.clean_time(first, "since"), check.clean_time(last, "until", end=True)
     names = check.clean_tags(tags)
-    where: list[Condition] = [("tags", "any", names)] if names else []
-    if start:
-        where.append(("timestamp", "from", timestamp_text(start)))
-    if end:
-        where.append(("timestamp", "to", timestamp_text(end)))
-    return where
+    tagged: list[Condition] = [("tags", "any", names)] if names else []
+    return tagged + between(start, end)
 
 
-def _adapted(memories: Sequence[NewMemory], store: Store) -> Collection[UUID]:
-    """Give memories that are restored the times that `store` has for texts without one, and new ids
-    where theirs belong to other texts, in the store or among them. Returns the keys of the texts
-    that the store knows.
+def _known(memories: Sequence[Memory], store: Store) -> tuple[dict[str, UUID], dict[UUID, Memory]]:
+    """The keys of the texts in `store` that have the ids of these memories, and those of its
+    memories that have their texts.
     """
     owners = {memory.id: memory.key for memory in store.with_ids([each.id for each in memories])}
-    known = store.get(memory.key for memory in memories)
+    return owners, store.get(memory.key for memory in memories)
+
+
+def _adapt(
+    memories: Sequence[NewMemory], owners: dict[str, UUID], known: Mapping[UUID, Memory]
+) -> None:
+    """Give memories that are restored the times of `known` texts if they have none, and new ids
+    where theirs belong to other texts, by `owners` or among them.
+    """
     for memory in memories:
         if owners.setdefault(memory.id, memory.key) != memory.key:
             memory.id = new_memory_id()
         if not memory.dated and memory.key in known:
             memory.timestamp = known[memory.key].timestamp
-    return known.keys()

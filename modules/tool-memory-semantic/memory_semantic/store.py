@@ -155,7 +155,7 @@ class Store:
         by_time = sorted(there, key=lambda memory: memory.timestamp)
         for old, new in combinations(by_time, 2):
             one, other = (vectors[memory.key].embedding for memory in (old, new))
-            if ranking.cosine(one, other) >= least:
+            if old.timestamp < new.timestamp and ranking.cosine(one, other) >= least:
                 old.newer = new.id
 
     def search(
@@ -185,8 +185,7 @@ class Store:
     ) -> list[Memory]:
         first = datetime.min.replace(tzinfo=UTC)  # nothing is before it, whatever the clock shows
         week = max(now, first + RECENCY_WINDOW) - RECENCY_WINDOW + timedelta(microseconds=1)
-        boosted = [_since(week)] + ([_since(span.since), _until(span.until)] if span else [])
-        times = [[], boosted[:1]] + ([boosted[1:]] if span else [])
+        times = [[], between(week, None), *([between(*span)] if span else [])]
         asked = [question._replace(where=[*where, *each]) for each in times]
         answers, tied, most = list[list[Memory]](), True, limit
         while tied:  # which of equals come first is chance: all are needed, to take the newest
@@ -237,9 +236,8 @@ def memory_of(point: Point, agent: str) -> Memory:
     return memory
 
 
-def _since(moment: datetime) -> Condition:
-    return "timestamp", "from", timestamp_text(moment)
-
-
-def _until(moment: datetime) -> Condition:
-    return "timestamp", "to", timestamp_text(moment)
+def between(first: datetime | None, last: datetime | None) -> list[Condition]:
+    """The conditions that a memory is from `first` to `last`, as far as these are given."""
+    since: list[Condition] = [("timestamp", "from", timestamp_text(first))] if first else []
+    until: list[Condition] = [("timestamp", "to", timestamp_text(last))] if last else []
+    return since + until

@@ -57,7 +57,8 @@ async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> None:
 def may_write(config: Mapping[str, Any]) -> bool:
     """Whether the settings leave a session the tools that write."""
     # The settings are checked at each call; an invalid `read_only` does not permit writing.
-    return str(config.get("read_only") or "").strip().lower() in ("", "false", "0")
+    said = str(config.get("read_only") or "").strip().lower()
+    return said in ("", "false", "f", "0", "no", "n", "off")
 
 
 class MemoryTool:
@@ -107,7 +108,7 @@ class MemoryTool:
         # A host may add fields of its own, whose names begin with "_".
         unknown = [name for name in input if name not in known and not name.startswith("_")]
         why = f"{self.name} has no such arguments"
-        return f"Without effect: {reprlib.repr(unknown)}, as {why}." if unknown else ""
+        return f"Ignored: {reprlib.repr(unknown)}; {why}." if unknown else ""
 
     # `arguments` come in the schema's order and are checked where they are used. With the output
     # goes how many credentials were masked.
@@ -170,11 +171,12 @@ class MemoryStoreTool(MemoryTool):
         output |= {"said_by": said_by} if said_by != "agent" else {}
         output |= {"new_store": True} if stored.new_store else {}
         output |= {"replaced": stored.replaced} if stored.replaced else {}
-        texts = [words, *(memory.content for memory in stored.alike)]
+        near = [memory for memory in stored.alike if memory.id != stored.refused]
+        texts = [words, *(memory.content for memory in near)]
         (typed, *texts), _ = await run_blocking(partial(storage.masked, texts))
         if words:  # the sentence, if the quote is a part of it
             output["quoted"] = words.strip(_ENDS) == quote.strip(_ENDS) or typed[:MAX_QUOTE_CHARS]
-        return output | alike(stored.alike, texts), stored.masked
+        return output | alike(near, texts), stored.masked
 
     def remarks(self, stored: "Stored", said_by: Speaker, pin: bool, invented: bool) -> str:
         """What the status adds on what was not replaced, on a pin, if one was asked for, and on a
@@ -184,7 +186,7 @@ class MemoryStoreTool(MemoryTool):
         if stored.refused:
             lacking.append(f"{stored.refused} still holds, because it is the user's")
         if pin and not of_user:
-            lacking.append("Not pinned")
+            lacking.append("Not pinned by this")
         if invented:
             lacking.append("The quote is not what the user typed, or not about this")
         said = "".join(f". {each}" for each in lacking)
@@ -258,6 +260,10 @@ class MemorySearchTool(MemoryTool):
             with suppress(InputError):
                 memory = await storage.get(query)
         memories = [memory] if memory else []
+        if memory and memory.replaced_by:
+            latest = await storage.run(lambda store, old=memory: store.current(old), memory)
+            if latest is not memory:
+                memory.newer, memories = latest.id, [memory, latest]
         if not (is_id or memory):
             limit = DEFAULT_RESULTS if limit is None else limit
             memories = await storage.search(
@@ -332,4 +338,4 @@ def _missed(query: str, memories: "list[Memory]") -> str:
     if not span or not memories or any(span.has(memory.timestamp) for memory in memories):
         return ""
     first, last = (f"{moment.astimezone():%Y-%m-%d}" for moment in span)
-    return f" None is from {first if first == last else f'{first} to {last}'}."
+    return f" None of them is from {first if first == last else f'{first} to {last}'}."

@@ -51,8 +51,8 @@ def choose(
     if info:
         if info.model.model == generator.model and info.endpoint and not generator.endpoint:
             raise StorageError(
-                f"The store of {agent!r} was embedded by the service at {info.endpoint}, but no "
-                f"base_url is set now. {UNCHANGED} Set it."
+                f"The store of {agent!r} was embedded by the service at {info.endpoint}, but the "
+                f"model is OpenAI's own now. {UNCHANGED} Set base_url to that service."
             )
         _require_same(info, generator)
     return generator
@@ -83,8 +83,8 @@ def _require_same(info: StoreInfo, generator: EmbeddingGenerator) -> None:
     if info.model != model:
         raise StorageError(
             f"The store of {info.agent!r} was made with the embedding model {info.model}, but "
-            f"{model} is configured now. {UNCHANGED} Set embedding_model (and dimensions) back, or "
-            f"give the store the other model: agent-memory reembed --model {model.model}"
+            f"{model} is configured now. {UNCHANGED} Set embedding_model, base_url and dimensions "
+            f"back, or give the store the other model: agent-memory reembed --model {model.model}"
         )
 
 

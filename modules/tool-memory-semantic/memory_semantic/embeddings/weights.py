@@ -47,5 +47,5 @@ def loading(package: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        cause = shortage(error) or f"It cannot be read. Reinstall {package}."
+        cause = shortage(error) or f"Its files cannot be read. Reinstall {package}."
         raise EmbeddingError(f"The built-in model cannot be loaded: {cause} {UNCHANGED}") from error
