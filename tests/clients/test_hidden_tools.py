@@ -53,6 +53,16 @@ class TestBeforeAPrompt:
             assert server.hook("before_prompt", prompt="Hello?", session="a") == {}
             assert RULE in str(server.hook("before_prompt", prompt="Hello?", session="b"))
 
+    def test_all_that_holds_is_told_even_if_the_model_stored_or_searched_before(
+        self, root: Path, command: Command
+    ) -> None:
+        with Raw(root) as server:
+            assert server.hook("before_prompt", prompt="Hello?", session="a") == {}
+            server.call("memory_search", query="databases")
+            server.call("memory_store", content=RULE)
+            command.run("store", CHOSEN)
+            assert CHOSEN in str(server.hook("before_prompt", prompt="Hello?", session="a"))
+
     def test_a_statement_brings_the_reminder_and_no_question_or_task_does(self, root: Path) -> None:
         task = f"<task-notification><result>{RULE}</result></task-notification>"
         skill = "/agent-memory:memory the state of the tests"
@@ -80,6 +90,7 @@ CALLED = ("claudecode/toolUseId", "callId", "x-codex-turn-metadata")
 PROMPTS: list[tuple[dict[str, Any], bool]] = [
     ({"prompt": RULE}, True),
     ({"prompt": RULE, "source": "user"}, True),
+    ({"prompt": f"$5 says this holds. {RULE}"}, True),
     *(({"prompt": f"/{name} {RULE}"}, True) for name in ("remember", "agent-memory:remember")),
     ({"prompt": RULE, "source": "schedule_wakeup"}, False),
     ({"prompt": f"{TASK}\n\n{RULE}"}, False),

@@ -239,6 +239,12 @@ class TestBeforeAPrompt:
         asyncio.run(storage.upsert([RULE], pin=True))
         asyncio.run(storage.upsert([f"Note {n}: the weather was fine." for n in range(250)]))
         assert RULE in empty.text("gemini_before_prompt", prompt="Which database did we pick?")
+        again = empty.process("gemini_before_prompt", prompt="Which database did we pick?")
+        assert not again.stdout and "agent-memory hook: " in again.stderr  # why nothing is new
+
+    def test_what_a_start_told_is_no_part_of_a_long_prompt(self, empty: Hook) -> None:
+        told = f"<hook_context>{TABS}</hook_context>{'Why? ' * 3_992}"
+        assert empty.told("gemini_before_prompt", prompt=told) is None
 
     def test_where_nothing_may_be_stored_nothing_is_asked(self, empty: Hook) -> None:
         assert "memory_store" in empty.text("gemini_before_prompt", prompt=TABS)

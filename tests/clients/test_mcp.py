@@ -27,6 +27,7 @@ class TestTheTools:
         assert "mcp --agent sam" in seen and "PostgreSQL for the users" not in seen
         async with connected(started(command.root, "--read-only")) as codex:
             assert [t.name for t in (await codex.client.list_tools()).tools] == ["memory_search"]
+            assert "Store decisions" not in (codex.client.instructions or "")
             assert "Nothing was stored" in await codex.refused("memory_store", content="More.")
             found = await codex.ask("memory_search", query="Which database did we pick?")
         [memory] = found["memories"]
@@ -46,6 +47,7 @@ class TestTheTools:
             assert tool.annotations.read_only_hint is (ours is MemorySearchTool)
             assert (tool.meta or {})["anthropic/alwaysLoad"] is True and not tool.output_schema
         assert "agent-memory forget ID --agent sam" in instructions
+        assert "Store decisions with their reasons" in instructions
 
     async def test_where_nobody_is_heard_an_answer_names_the_command_that_pins(
         self, root: Path, command: Command
@@ -139,7 +141,7 @@ class TestWhereAndWhose:
             assert why in await memory.refused("memory_search", query="x")
             assert why in await memory.refused("memory_store", content="x")
             assert await memory.ask("before_prompt", prompt="x", session="a") == {}  # its hooks
-            with pytest.raises(MCPError, match=why):
+            with pytest.raises(MCPError, match=f"starts this program anew: .*{why}"):
                 await memory.client.get_prompt("recall", {})
 
 

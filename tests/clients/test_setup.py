@@ -229,6 +229,21 @@ def test_what_the_person_added_stays_and_a_command_that_moved_is_found(
     assert hook == {"command": f"'{newer}/agent-memory' hook"}
 
 
+def test_undo_says_what_it_leaves(everyone: Machine) -> None:
+    """A hook of ours in one group with the person's, and what a client that was removed has."""
+    invoke("setup", "gemini", "--yes")
+    file = everyone.home / ".gemini/settings.json"
+    [group] = everyone.json(".gemini/settings.json")["hooks"]["SessionStart"]
+    both = json.dumps(group | {"hooks": [*group["hooks"], {"command": "mine"}]})
+    file.write_text(json.dumps({"hooks": {"SessionStart": [json.loads(both)]}}))
+    shown = invoke("setup", "gemini", "--undo", "--yes", code=1).output
+    assert f"{file} still names agent-memory, beside what is yours." in shown
+    everyone.note("claude", "path", clients.PLUGINS)
+    (everyone.bin / "claude").unlink()
+    shown = invoke("setup", "claude", "--undo", "--yes", code=1).output
+    assert "claude is not on this machine, so what" in shown and "✗" not in shown
+
+
 def test_dry_run_shows_all_and_a_no_or_nobody_changes_nothing(everyone: Machine) -> None:
     before = everyone.files()
     for words, answer, code in ((["--dry-run"], None, 0), ([], "n\n", 0), ([], "", 1)):
@@ -254,6 +269,9 @@ def test_a_client_that_fails_keeps_no_other_from_being_set_up(everyone: Machine)
     broken = everyone.write("broken-claude", "")
     everyone.write(".codex/config.toml", "model = ")
     shown = invoke("setup", "--yes", code=1).output
+    everyone.write(".copilot/settings.json", "\xff").write_bytes(b"\xff")
+    where = f"{everyone.home}/.copilot/settings.json is not UTF-8 text"
+    assert where in invoke("setup", "copilot", "--yes", code=1).output
     assert "✗ Claude Code" in shown and "the disk of claude is on fire" in shown
     assert "Codex stays as it is" in shown and "✓ Cursor: set up" in shown
     assert (everyone.home / ".codex/config.toml").read_text() == "model = "
@@ -274,6 +292,8 @@ def test_what_cannot_be_changed_stays_and_the_person_is_told_what_to_add(
     file = everyone.write(".cursor/mcp.json", text)
     shown = invoke("setup", "cursor", "--yes", code=1).output
     assert file.read_text() == text and f"{file} stays as it is" in shown
+    assert "✓ Cursor: set up, but for what is left to you above" in shown
+    assert "nothing to do" not in invoke("setup", "cursor", "--yes", code=1).output
     block = shown[shown.index("Add this to it yourself:\n") :].split("\n", 1)[1]
     wanted, _ = json.JSONDecoder().raw_decode(block)
     assert wanted["mcpServers"]["memory"]["args"] == ["mcp"]

@@ -205,8 +205,10 @@ class TestFolder:
         store = doctor.finding("store", code=1)
         assert "chmod o-w" in store["text"] and store["mend"] == ""
 
-    def test_a_store_in_use(self, doctor: Doctor) -> None:
-        settings(agent_identity="sam", lock_timeout="0.2")
+    def test_a_store_in_use(self, doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
+        """However long it is waited for, that is not the engine's time."""
+        settings(agent_identity="sam", lock_timeout="3")
+        monkeypatch.setattr("memory_semantic.files.doctor._SECONDS", 2)
         with take_lock(doctor.database, time.monotonic()):  # as another process may
             found = doctor.findings(code=1)
         assert "in use" in found["store"][0]["text"]  # once
@@ -237,6 +239,12 @@ class TestFolder:
             assert found["state"] == "warning" and mend in found["mend"]
             fresh.run("store", "A new beginning.")
         assert len(fresh.json("list")) == 1 and left.exists()
+
+
+def test_a_manifest_that_cannot_be_read_is_told_like_all_else(doctor: Doctor) -> None:
+    doctor.manifest.unlink()
+    doctor.manifest.mkdir()
+    assert "Is a directory (EISDIR)" in doctor.finding("store", code=1)["text"]
 
 
 def test_a_check_that_fails_is_not_damage(doctor: Doctor, tmp_path: Path) -> None:
@@ -379,6 +387,9 @@ class TestRepair:
         left = len(texts) - 10
         assert f"At most {left} memories to embed, about" in refused and asked == []
         assert not (fresh.folder / "damaged-1").exists() and "Nothing was changed" in refused
+        server.script = [(500, {"retry-after": "0"}, b"")] * 3
+        failed = said(fresh.run("doctor", "--repair", "--yes", code=1))
+        assert "out of use until a repair is complete" in failed and "was changed" not in failed
         killed.append(fresh.start("doctor", "--repair", "--yes"))
         killed[0].communicate()
         assert len({*asked}) == left == len(asked)
@@ -434,6 +445,24 @@ class TestRepair:
         doctor.run("doctor", "--repair", "--yes")
         assert {memory.id for memory in doctor.memories()} == {memory.id for memory in others}
         assert forgotten.id.encode() not in bytes_of(doctor.folder)
+
+    def test_a_backup_that_was_put_back_counts(self, doctor: Doctor) -> None:
+        """And not the shard that an interrupted repair had put aside before."""
+        [shard], kept = doctor.database.glob("shard-*"), doctor.root.with_name("kept")
+        copy_sparse(doctor.folder, kept)
+        doctor.storage.folder.put_aside(shard)
+        shutil.rmtree(doctor.database)
+        copy_sparse(kept / "qdrant.db", doctor.folder)
+        doctor.run("store", "After that.")
+        memories = doctor.memories()
+        assert doctor.finding("kept files")["mend"].startswith("When you no longer need it")
+        doctor.file("version.info").unlink()
+        aside = doctor.folder / "damaged-1"
+        told = said(doctor.run("doctor", "--repair", "--yes", code=1))
+        assert f"has left {aside}. Move it away, and try again. Nothing was changed." in told
+        aside.rename(doctor.root.with_name("away"))
+        doctor.run("doctor", "--repair", "--yes")
+        assert doctor.memories() == memories and len(memories) == 13
 
     def test_after_a_no_and_where_it_cannot_help_all_is_left_alone(self, doctor: Doctor) -> None:
         whole = doctor.manifest.read_text()

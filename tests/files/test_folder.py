@@ -240,7 +240,6 @@ async def test_other_products_in_the_same_root_and_files_beside_a_store_refuse_n
 def half_created(database: Path, sound: Path) -> None:
     shutil.copytree(sound / "shard-2", database / "shard-1.tmp")
     (database / "manifest.json.tmp").write_text("{")
-    (database / "shard-1/segments/x").mkdir(parents=True)  # this one is half removed
     (database.parent / ".gitignore.tmp").touch()
 
 
@@ -265,6 +264,19 @@ async def test_what_an_interruption_left_is_in_nobodys_way_and_cleared(
     assert len(names) == 4 and {"manifest.json", "queue", "lock"} < names
     assert {path.name for path in (root / "sam").iterdir()} <= OF_A_STORE
     assert await make_storage().count() == 1
+
+
+async def test_a_store_that_could_not_be_made_has_stored_nothing(
+    make_storage: MakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "injected")
+
+    monkeypatch.setattr("memory_semantic.files.folder.AgentFolder.clear_debris", fail)
+    with pytest.raises(StorageError, match=r"EIO.*Nothing was changed\.$"):
+        await make_storage().store("x")
+    monkeypatch.undo()
+    assert await make_storage().count() == 0
 
 
 async def test_after_kills_inside_a_flush_nothing_that_is_acknowledged_was_skipped(

@@ -126,11 +126,18 @@ def of_an_older_shard_with_one_more(path: Path) -> None:
     header_as(shard="shard-1")(path)
 
 
+def with_a_line(line: str) -> Callable[[Path], None]:
+    return lambda path: path.write_bytes(path.read_bytes() + line.encode() + b"\n")
+
+
 WRITTEN_ANEW = {
     **{"gone": remove, "empty": empty, "noise": garble, "half": cut},
     "torn": lambda path: os.truncate(path, path.stat().st_size - 1),
     "behind": lambda path: path.write_bytes(b"".join(path.read_bytes().splitlines(True)[:-1])),
     "of another agent": header_as(agent="eve"),
+    "too deep": with_a_line("[" * 99_999),
+    "no text": with_a_line('{"content": "\\ud800", "id": "mem-000000000001"}'),
+    "no time": with_a_line('{"content": "x", "timestamp": "0001-01-01T00:00:00+14:00"}'),
     "of a swap that was interrupted": of_an_older_shard_with_one_more,
 }
 DAMAGE = {

@@ -11,7 +11,7 @@ import pytest
 from conftest import MakeStorage, MakeTools
 from local_server import DROP, Answer
 from memory_semantic import MemoryStorage, StorageError
-from memory_semantic.errors import MAYBE_DELETED, MAYBE_STORED, UNCHANGED, NewerStoreError
+from memory_semantic.errors import MAYBE, UNCHANGED, DamagedStoreError, NewerStoreError
 from memory_semantic.remembered import point_id
 from memory_server import connection
 from qdrant_local import error
@@ -100,9 +100,9 @@ async def test_a_failure_says_what_happened_what_was_changed_and_what_to_do(
     known = await storage.store("known")
     calls: list[tuple[str, Callable[[], Awaitable[object]], str]] = [
         (f"GET /collections/{COLLECTION}", lambda: storage.store(TEXT), UNCHANGED),
-        (WRITE, lambda: storage.store(TEXT), MAYBE_STORED),
+        (WRITE, lambda: storage.store(TEXT), MAYBE),
         ("points/query", lambda: storage.search(TEXT), UNCHANGED),
-        (WRITE, lambda: storage.delete([known]), MAYBE_DELETED),
+        (WRITE, lambda: storage.delete([known]), MAYBE),
         ("points/count", lambda: storage.count(), UNCHANGED),
     ]
     for only, call, outcome in calls:
@@ -159,7 +159,7 @@ async def test_a_half_batch_can_be_repeated(storage: MemoryStorage, qdrant: Qdra
     texts = [f"fact {i}" for i in range(300)]
     qdrant.rules.append(Rule(1, WRITE))
     qdrant.fail(503, 3, WRITE)
-    assert str(await error_of(storage.store_many(texts))).endswith(MAYBE_STORED)
+    assert str(await error_of(storage.store_many(texts))).endswith(MAYBE)
     assert await storage.count() == 128
     stored = await storage.upsert(texts)
     assert sum(each.known for each in stored) == 128 and await storage.count() == 300
@@ -171,7 +171,7 @@ async def test_a_forget_that_fails_leaves_no_link_to_nothing_and_can_be_repeated
     old = await storage.store("Lunch is at noon.")
     [new] = await storage.upsert(["Lunch is at one."], old)
     qdrant.fail(503, 3, WRITE)
-    assert str(await error_of(storage.delete([new.id]))).endswith(MAYBE_DELETED)
+    assert str(await error_of(storage.delete([new.id]))).endswith(MAYBE)
     first = await storage.get(old)
     assert first and await storage.get(new.id)
     assert first.replaced_by == point_id("Lunch is at one.")
@@ -210,7 +210,7 @@ async def test_a_silent_server_is_given_up(make_storage: MakeStorage, qdrant: Qd
     qdrant.rules.append(Rule(3, WRITE, before=lambda: over.wait(30)))
     error = await error_of(storage.store(TEXT))
     assert "did not answer in time, in 3 tries" in str(error)
-    assert str(error).endswith(MAYBE_STORED)
+    assert str(error).endswith(MAYBE)
     over.set()
     while await storage.count() < 2:  # it was: the server does the work afterwards
         await asyncio.sleep(0.01)
@@ -324,3 +324,13 @@ async def test_what_is_stored_is_said_to_be_even_if_what_is_like_it_cannot_be_re
     [stored] = await storage.upsert([TEXT], alike=True)
     qdrant.rules.clear()
     assert await storage.get(stored.id) and not stored.alike
+
+
+async def test_damage_is_mended_there(storage: MemoryStorage, qdrant: QdrantServer) -> None:
+    """Another program has written into the collection."""
+    await storage.store("known")
+    [memory] = await storage.get_recent()
+    qdrant.client.set_payload(COLLECTION, {"content": "other"}, points=[str(memory.key)])
+    error = await error_of(storage.get_recent())
+    assert str(error).endswith("Restore the collection from a snapshot. Nothing was changed.")
+    assert isinstance(error, DamagedStoreError) and "agent-memory" not in str(error)

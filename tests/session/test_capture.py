@@ -113,6 +113,7 @@ async def test_odd_prompts_break_no_turn_and_take_no_time(memory: Config) -> Non
     prompts = [emit("prompt:submit", prompt=each) for each in odd]
     talk = await converse(memory, *prompts, DECISION)
     assert asked_before(talk) == [DECISION] and max(talk.seconds[:-1]) < 5
+    assert states("$100 per month is our limit for staging.") and not states("$ ls is a command")
     assert states("\ud800 is a lone one.")  # which the kernel does not let through
 
 

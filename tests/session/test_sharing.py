@@ -77,12 +77,15 @@ async def test_an_agent_shares_with_nobody_else_and_only_its_own_memories_but_no
     own = await make_storage().store("a fact")
     copy = await make_storage().store("another fact", metadata={"from": "bob"})
     foreign = await make_storage("team").store("a fact of the team")
+    [corrected] = await make_storage().upsert(["an old fact"])
+    await make_storage().upsert(["a new fact"], corrected.id)
     nobody = "to_agent must be one of: alice. Nothing was changed."
     refused = [
         *((own, to, nobody) for to in ("team", "sam", "ALICE", None, ["alice"])),
         (copy, "alice", "is a copy: only your own memories can be shared"),
         (foreign, "alice", f"You have no memory {foreign}. Nothing was changed."),
         ("mem-000000000000", "alice", "You have no memory mem-000000000000"),
+        (corrected.id, "alice", f"{corrected.id} was corrected: share what replaced it. Nothing"),
         ("x", "alice", "id looks like"),
     ]
     config = {"share_with": "alice, sam", "also_search": ["team"]}

@@ -106,6 +106,11 @@ class Plugin(Client):
             steps.append([self.install, _PLUGIN])
         if not undo and not moved and enabled and self.update:
             steps.append([self.update, _PLUGIN])
+        if undo and steps and not shutil.which(self.command):
+            gone = (
+                f"{self.command} is not on this machine, so what {self.config} names has no effect."
+            )
+            return Plan(undo, problems=[gone])
         commands = [[self.command, "plugin", *step] for step in steps]
         return Plan(undo, commands)
 
@@ -177,6 +182,9 @@ class Files(Client):
                 elif undo and "agent-memory" in text:
                     plan.problems += [stays, "Take out what names agent-memory."]
                 continue
+            if undo and "agent-memory" in json.dumps(after or {}):
+                left = f"{part.file} still names agent-memory, beside what is yours. Take that out."
+                plan.problems.append(left)
             if after is None and part.file.is_symlink():
                 after = part.new
             if after != data:
@@ -266,7 +274,7 @@ def _put(data: Any, keys: Keys, value: Any) -> None:
     elif rest:
         _put(data.setdefault(key, [] if rest == [None] else {}), tuple(rest), value)
     elif key in data:
-        raise ValueError(f"there is another {key}")
+        raise ValueError(f'it has another "{key}", so give ours another name')
     else:
         data[key] = value
 
@@ -310,6 +318,8 @@ def _read(file: Path) -> str | None:
         return file.read_bytes().decode()
     except FileNotFoundError:
         return None
+    except UnicodeDecodeError:
+        raise ValueError(f"{file} is not UTF-8 text") from None
 
 
 def _folder(variable: str, usual: str) -> Path:

@@ -82,15 +82,14 @@ def _text(given: Mapping[str, Any], event: str) -> str:
     session = ClientSession(settings.config, agent, str(next(filter(None, named), "")))
     if event in STARTS:
         session.shown = set()
-    text = str(given.get("prompt") or "")[-MAX_PROMPT_CHARS:]
-    prompt = "" if event in STARTS else _TOLD.sub("", text)
+    typed = _TOLD.sub("", str(given.get("prompt") or ""))[-MAX_PROMPT_CHARS:]
+    prompt = "" if event in STARTS else typed
     block = _block(Host(working_folder(folder)), settings.config, agent, prompt, session.shown)
     session.show(block.memories if block else ())
-    session.save()
     told = block.body() if block else ""
-    if event in STARTS:
-        return told
-    return told + asked_to_store(settings.config, prompt)
+    told += "" if event in STARTS else asked_to_store(settings.config, prompt)
+    session.save()  # as late as can be: if time is up before, nothing counts as shown
+    return told
 
 
 def _block(
@@ -125,6 +124,6 @@ def _block(
     thread = threading.Thread(target=search, daemon=True)
     thread.start()
     thread.join(MAX_SECONDS * THREAD)
-    if failed and not block:  # else what a glance shows is told
+    if failed and not (block and block.memories):  # else what a glance shows is told
         raise failed[0]
     return found[-1]

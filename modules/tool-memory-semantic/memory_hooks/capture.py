@@ -89,7 +89,7 @@ class Capture:
             return read_own(self._coordinator, self._config, CaptureConfig)[0].max_per_session
         except InputError as error:
             line = f"In this session, the model is not asked to store what you say. {error}"
-            show(self._coordinator, line, NAME, logged=line)
+            show(self._coordinator, line, NAME, warning=True)
             return 0
 
 

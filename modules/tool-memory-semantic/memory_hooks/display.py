@@ -20,17 +20,17 @@ def quoted(text: str) -> str:
     return f'"{text}"'.replace("[", "[\u2060")
 
 
-def show(coordinator: Any, line: str, source: str, *, logged: str | None = None) -> None:
-    """Show `line` to the person, as coming from the module `source`. It is a warning if `logged` is
-    given: what to log, unless it is blank, if the host cannot display the line.
+def show(coordinator: Any, line: str, source: str, *, warning: bool = False) -> None:
+    """Show `line` to the person, as coming from the module `source`. A `warning` is logged if the
+    host cannot display it.
 
     Not by `HookResult.user_message`: the kernel drops it if nothing is injected.
     """
     display = coordinator.display_system
     try:
         if display:
-            return display.show_message(line, "info" if logged is None else "warning", source)
+            return display.show_message(line, "warning" if warning else "info", source)
     except Exception as error:  # raised by the host
         logger.warning("A message could not be shown: %s", type(error).__name__)
-    if logged:
-        logger.warning("%s", logged)
+    if warning:
+        logger.warning("%s", line)

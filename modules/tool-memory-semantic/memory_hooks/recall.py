@@ -181,7 +181,7 @@ class Recall:
         await self._coordinator.hooks.emit("memory:inject_failed", kind)
         if why := self._pause.failed(error):
             line = f"Recall from long-term memory failed for this prompt. {why}"
-            show(self._coordinator, line, NAME, logged=line)
+            show(self._coordinator, line, NAME, warning=True)
 
 
 def asked(prompt: object) -> str:

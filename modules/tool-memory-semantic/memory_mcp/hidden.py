@@ -33,7 +33,7 @@ _OTHERS = re.compile(
 )
 _TYPED = ("", "user")
 # How a skill is called in both.
-_SKILL = re.compile(r"\s*[/$](?:agent-memory:)?(\w[\w:-]*)\s+")
+_SKILL = re.compile(r"\s*[/$](?:agent-memory:)?([A-Za-z_][\w:-]*)\s+")
 
 
 class Hooks:
@@ -63,7 +63,8 @@ class Hooks:
         """Note what a tool answered to its model."""
         self._receipts.note(output, arguments, told=self._skill == "remember")
         found = [output, *output.get("memories", ())]
-        self._read.update(str(each.get("memory_id") or each.get("id") or "") for each in found)
+        ids = (each.get("memory_id") or each.get("id") for each in found)
+        self._read.update(str(id) for id in ids if id)
 
     async def tell(self, name: str, call: Call) -> Fields:
         """What the hook is told that calls the tool of this `name`, if no model does."""
@@ -81,9 +82,8 @@ class Hooks:
             self._receipts.new.clear()
         skill = _SKILL.match(prompt)
         self._skill = skill[1] if skill else ""
-        may_be_typed = self._attended or thread is not None
-        if given.get("source", "") not in _TYPED or _OTHERS.search(prompt):
-            may_be_typed = False
+        by_others = given.get("source", "") not in _TYPED or _OTHERS.search(prompt)
+        may_be_typed = (self._attended or thread is not None) and not by_others
         if may_be_typed:
             self._typed.append(prompt[skill.end() :] if skill else prompt)
         text = ""
@@ -101,7 +101,8 @@ class Hooks:
         """What the session of this key is told that it was not shown yet."""
         session = ClientSession(self._config, self._agent, key)
         read, self._read = self._read, set()
-        session.show(read if key == self._session else ())
+        if key == self._session and session.shown:  # before the first block, nothing was shown
+            session.show(read)
         self._session = key
         host, shown = Host(folder), session.shown
         block = await recalled(

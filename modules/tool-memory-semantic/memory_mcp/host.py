@@ -54,10 +54,11 @@ def asked_to_store(config: Mapping[str, Any], prompt: str) -> str:
     """What the model reads before it answers `prompt`, if its user states something, and the
     settings let it store that; else "".
     """
-    from memory_hooks.reminder import reminder
+    from memory_hooks.reminder import REMINDER
+    from memory_semantic.speaker import states
     from memory_semantic.tools import may_write
 
-    return reminder(prompt) if may_write(config) else ""
+    return REMINDER if may_write(config) and states(prompt) else ""
 
 
 def working_folder(given: object = None) -> str | None:

@@ -77,8 +77,7 @@ REPAIR = f"Run `{REPAIR_COMMAND}`, or restore it from a backup."
 
 # How other errors of a store end: what became of the call.
 UNCHANGED = "Nothing was changed."
-MAYBE_STORED = "It may or may not have been stored; storing it again is safe."
-MAYBE_DELETED = "It may or may not have been deleted; deleting it again is safe."
+MAYBE = "It may or may not be done; doing it again is safe."
 
 # What was refused, and what to do about it.
 _ADVICE = {

@@ -86,6 +86,6 @@ def _copy_faults(memories: Mapping[UUID, Memory], copy: Mapping[UUID, Memory]) -
     differ = sum(memory != copy.get(key) for key, memory in memories.items())
     if differ or len(copy) != len(memories):
         yield (
-            f"The journal differs in {counted(differ)}, and has {len(copy):,}, not "
+            f"The journal differs in {counted(differ)}: it has {len(copy):,}, and the shard "
             f"{len(memories):,}."
         )

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from .errors import MAYBE_STORED, UNCHANGED, InputError, explained
+from .errors import MAYBE, UNCHANGED, InputError, explained
 from .identity import of_project
 from .memory import Memory
 from .merging import Stored, restate
@@ -58,7 +58,7 @@ def replace(store: Store, memory_id: str, new: Memory, now: datetime) -> Stored:
     [stored] = say(store, [new], now)
     if old is None or refused or stored.refused:
         return dataclasses.replace(stored, refused=refused or stored.refused)
-    with explained(MAYBE_STORED):
+    with explained(MAYBE):
         link(store, [old], new)
     return dataclasses.replace(stored, replaced=old.id)
 

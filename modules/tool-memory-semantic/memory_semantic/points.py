@@ -149,7 +149,7 @@ class Points(Protocol):
         """The first `limit` points `after` this key, in the order of the keys, or the `newest`."""
         ...
 
-    def count(self, where: Sequence[Condition] = ()) -> int:
+    def count(self) -> int:
         """How many there are."""
         ...
 

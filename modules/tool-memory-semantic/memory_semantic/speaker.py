@@ -67,7 +67,7 @@ _GIVEN = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _MACHINE = re.compile(
-    r"""^\s*(?: [>|$#%+] | // | /\* | at\ \S+\( | Traceback | File\ " | ={3}
+    r"""^\s*(?: [>|\#%+] | \$(?!\d) | // | /\* | at\ \S+\( | Traceback | File\ " | ={3}
       | \[?(?:[A-Z][a-z]{2}\ +\d+\ )?\d\d+[:.-]\d\d  # a time, after a date as in a syslog
       | (?:\S+\ )?(?i:error|warning|warn|info|debug|fatal|exception|hint|help)\b\S*[:\]] )
     | ^\s*(?:npm|yarn|pip|make|zsh|bash|sh|ld|gcc|clang|docker|git|cargo|E\ )\b[^\n]*[:!]\s

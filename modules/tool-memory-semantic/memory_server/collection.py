@@ -71,7 +71,10 @@ class Collection:
                 "snapshot, or choose another qdrant_prefix."
             ) from error
         if info.agent != self._agent:
-            raise StorageError(f"The collection {self.name!r} belongs to {info.agent!r}.")
+            raise StorageError(
+                f"The collection {self.name!r} belongs to {info.agent!r}. Choose another "
+                "qdrant_prefix."
+            )
         for field in _INDEXES.keys() - found.payload_schema.keys():  # a creation was interrupted
             self.ask(
                 lambda client, field=field: client.create_payload_index(

@@ -18,7 +18,7 @@ from memory_semantic.place import Place
 from memory_semantic.points import StoreInfo
 from memory_semantic.settings import StorageConfig
 
-from .place import ServerPlace
+from .place import RESTORE, ServerPlace
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -48,10 +48,9 @@ async def findings(
                 lambda store: (examine(store, progress=bar.done), store.count())
             ) or ([], 0)
     except StorageError as error:
-        yield store_problem(error)
+        yield store_problem(error)._replace(mend="")  # the error says it
         return
-    mend = "Restore the collection from a snapshot."
-    for finding in about_memories(problems, number, "hashes and vectors", mend):
+    for finding in about_memories(problems, number, "hashes and vectors", RESTORE):
         yield finding
     for finding in about_words(config, info):
         yield finding

@@ -8,7 +8,13 @@ from collections.abc import Callable, Mapping
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memory_semantic.errors import UNCHANGED, StorageError, explained
+from memory_semantic.errors import (
+    REPAIR,
+    UNCHANGED,
+    DamagedStoreError,
+    StorageError,
+    explained,
+)
 from memory_semantic.place import Place
 from memory_semantic.points import StoreInfo
 from memory_semantic.settings import ServerConfig, parsed
@@ -20,6 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# What to do about damage there.
+RESTORE = "Restore the collection from a snapshot."
 _NEEDS_CLIENT = (
     "qdrant_url is set, but the server's client is not installed. Install it (uv pip install "
     f'--python {shlex.quote(sys.executable)} "qdrant-client>=1.20,<1.21").'
@@ -71,7 +79,10 @@ class ServerPlace(Place):
 
         def operation(cancelled: Event) -> T:
             with explained(UNCHANGED):
-                return work(self._collection(cancelled))
+                try:
+                    return work(self._collection(cancelled))
+                except DamagedStoreError as error:
+                    raise DamagedStoreError(str(error).replace(REPAIR, RESTORE)) from error
 
         return await run_cancellable(operation)
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from memory_semantic.errors import MAYBE_DELETED, MAYBE_STORED, explained
+from memory_semantic.errors import MAYBE, explained
 from memory_semantic.limits import PAGE
 from memory_semantic.points import Condition, How, Point, Question, StoreInfo
 from memory_semantic.ranking import CANDIDATES, NO_COSINE, indexed
@@ -50,7 +50,7 @@ class ServerPoints:
         """See `Points`. Durable means that the server has applied it to more than half of the
         copies. Of a text that another client inserts at the same moment, only that one's is kept.
         """
-        with explained(MAYBE_STORED):
+        with explained(MAYBE):
             for start in range(0, len(points), _BATCH):
                 some = points[start : start + _BATCH]
                 new = [self._struct(point) for point in some if point.changed is None]
@@ -97,9 +97,9 @@ class ServerPoints:
         )
         return [self._point(each) for each in found]
 
-    def count(self, where: Sequence[Condition] = ()) -> int:
+    def count(self) -> int:
         """See `Points`."""
-        return self._ask(lambda client: client.count(self._name, _filter(where))).count
+        return self._ask(lambda client: client.count(self._name)).count
 
     def forget(self, points: Sequence[Point], relinked: Sequence[Point]) -> None:
         """See `Points`. A text that was deleted and stored again meanwhile has another id, and
@@ -109,7 +109,7 @@ class ServerPoints:
         keys = models.HasIdCondition(has_id=[str(point.key) for point in points])
         ids = _CONDITIONS["any"]("id", [point.payload["id"] for point in points])
         doomed = models.FilterSelector(filter=models.Filter(must=[keys, ids]))
-        with explained(MAYBE_DELETED):
+        with explained(MAYBE):
             self._write([*_changes(relinked), models.DeleteOperation(delete=doomed)])
 
     def _write(self, operations: Sequence[Any]) -> None:

@@ -68,7 +68,7 @@ class _SharingTool(MemoryTool):
 
         from .settings import SharingConfig
 
-        return parsed(self._own, SharingConfig), core_settings(self._config, own=SETTINGS)
+        return parsed(self._own, SharingConfig), core_settings(self._config, own=(*SETTINGS, *_OWN))
 
 
 class SharedSearchTool(_SharingTool, MemorySearchTool):
@@ -128,6 +128,8 @@ class MemoryShareTool(_SharingTool):
             raise InputError(
                 f"{memory_id} is a copy: only your own memories can be shared. {UNCHANGED}"
             )
+        if memory.replaced_by:
+            raise InputError(f"{memory_id} was corrected: share what replaced it. {UNCHANGED}")
         way = await sharing(storage, MemoryStorage(to_agent, settings))
         copied = await way.copy([memory]) if way else []
         if not copied:

@@ -29,7 +29,8 @@ def mcp(session: Session, read_only: bool) -> None:
         whose = f"It is {session.agent}'s; agent-memory mcp --agent NAME serves another's."
     except (AgentMemoryError, OSError) as error:  # a program shows no reason why one ended
         why = error if isinstance(error, AgentMemoryError) else cause(error)
-        whose = f"It is out of reach until the user corrects this: {why}"
+        once = "until the user corrects this and starts this program anew"
+        whose = f"The memory is out of reach {once}: {why}"
     # Whatever was acknowledged is on disk, and a thread that reads standard input cannot be
     # interrupted.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -70,7 +70,8 @@ def setup(session: Session, names: Sequence[str], undo: bool, dry_run: bool, yes
             _show(session, client.title, plan)
             plans.append((client, plan))
     if not any(plan.commands or plan.edits for _, plan in plans):
-        session.out.line("There is nothing to do." if chosen else _NOBODY)
+        if not failed:
+            session.out.line("There is nothing to do." if chosen else _NOBODY)
     elif not dry_run:
         confirm(session, "Go on?", yes)
         interrupt.raise_again()
@@ -100,10 +101,11 @@ def _apply(session: Session, client: "Plugin | Files", plan: "Plan") -> bool:
     try:
         plan.apply()
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        again = "What comes before that is done. Run this again, or take it back with --undo."
-        session.out.warn(f"✗ {client.title}: {error}\n  {again}")
+        again = "Run this again" + ("" if plan.undo else ", or take it back with --undo")
+        session.out.warn(f"✗ {client.title}: {error}\n  What comes before that is done. {again}.")
         return False
-    session.out.line(f"✓ {client.title}: {'taken back' if plan.undo else 'set up'}")
+    rest = ", but for what is left to you above" if plan.problems else ""
+    session.out.line(f"✓ {client.title}: {'taken back' if plan.undo else 'set up'}{rest}")
     if client.name == "codex" and not plan.undo:
         session.out.line(f"  Left to you: {TRUST}.")
     return True

@@ -134,7 +134,7 @@ def _leftovers(folder: AgentFolder) -> Iterator[Finding]:
             f"Run the same one again, or discard what it has: {removal(left)}",
         )
     shard: Path | None = None
-    with suppress(StorageError):  # another finding says so
+    with suppress(StorageError, OSError):  # another finding says so
         shard = folder.shard_that_counts() if folder.exists else None
     for kept in folder.damaged:
         if kept == shard:
@@ -161,7 +161,8 @@ def examined(place: FilePlace) -> tuple[list[str], int]:
     """
     folder = place.folder
     arguments = str(folder.root), folder.agent_id, str(place.lock_seconds)
-    code, output = _run("examine", *arguments, folder=folder.database)
+    waits = int(place.lock_seconds)
+    code, output = _run("examine", *arguments, folder=folder.database, waits=waits)
     if what := _ENDS.get(-code):
         raise DamagedStoreError(f"The vector engine {what} on the store's files. {REPAIR}")
     if code:
@@ -197,11 +198,12 @@ def examined_points(points: FilePoints) -> tuple[list[str], int]:
     return examine(Store(points), points.second_copy()), points.info.memories
 
 
-def _run(task: str, *arguments: str, folder: Path) -> tuple[int, bytes]:
-    """The return code and the output of `task` in a child that opens the shard in `folder`. The
-    child ends with this process, or, if the engine hangs, once its time is over.
+def _run(task: str, *arguments: str, folder: Path, waits: int = 0) -> tuple[int, bytes]:
+    """The return code and the output of `task` in a child that opens the shard in `folder`, for
+    which it `waits` so many seconds. The child ends with this process, or, if the engine hangs,
+    once its time is over.
     """
-    seconds = _SECONDS + disk.size(folder, holes=False) // _BYTES_PER_SECOND
+    seconds = waits + _SECONDS + disk.size(folder, holes=False) // _BYTES_PER_SECOND
     limits = str(seconds), str(4 * disk.size(folder) + _BYTES)
     reading, writing = os.pipe()  # closed with this process, however that ends
     try:

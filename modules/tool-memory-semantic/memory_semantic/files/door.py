@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 NAMES = ("queue", "lock")
 POLL_SECONDS = 0.005
 # What the system says where a file system has no locks, such as some network drives.
-_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
 _REPLACED = "The store was deleted or replaced while this call waited for it."
 
 _held: set["Lock"] = set()

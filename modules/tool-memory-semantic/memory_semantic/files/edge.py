@@ -132,7 +132,9 @@ class Shard:
             left = [point for point in left if found.get(point.key) != point.payload]
             if not left:
                 return
-        raise DamagedStoreError(f"The vector engine did not write, {_SENDS} times. {REPAIR}")
+        raise DamagedStoreError(
+            f"Told {_SENDS} times to write, the vector engine did not. {REPAIR}"
+        )
 
     def fill(self, points: Sequence[Point]) -> None:
         """Insert or replace these, which are on disk after `flush`: for a shard that is being made.

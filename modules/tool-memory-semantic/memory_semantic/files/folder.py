@@ -111,11 +111,11 @@ class AgentFolder:
     def shard_that_counts(self) -> Path | None:
         """The shard of the store, put aside or not: that of the manifest, or a newer one if it is
         missing; without a manifest, the newest that is not older than the journal. Others may hold
-        what was forgotten.
+        what was forgotten. Of two of one number, the one in the database: a backup was put back.
         """
         header, manifest = self.journal.ends()[0], self.readable_manifest()
         least = number_of(manifest.shard if manifest else header and header.shard)
-        found = [path for path in (*self.damaged, *self.shards) if number_of(path.name) >= least]
+        found = [path for path in (*self.shards, *self.damaged) if number_of(path.name) >= least]
         if manifest:
             found = [path for path in found if number_of(path.name) == least] or found
         return max(found, key=lambda path: number_of(path.name), default=None)
@@ -153,8 +153,8 @@ class AgentFolder:
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Write this manifest; it is on disk on return."""
-        fields = manifest.model_dump(mode="json", by_alias=True)
-        fields = {"format": manifest.format, **fields}  # first, for who opens it
+        told = manifest.model_dump(mode="json", by_alias=True)
+        fields = {"format": manifest.format, **told}  # first, for who opens it
         disk.write_whole(self.database / MANIFEST, json.dumps(fields, indent=1).encode())
 
     def identity(self) -> tuple[int, int]:
@@ -163,8 +163,13 @@ class AgentFolder:
         return found.st_ino, found.st_mtime_ns
 
     def put_aside(self, shard: Path) -> None:
-        """Move this `shard` of the database out of it, as `damaged-3`."""
-        shard.rename(self.path / shard.name.replace("shard", "damaged"))
+        """Move this `shard` of the database out of it, as `damaged-3`. Raises StorageError if an
+        earlier repair has left another by that name.
+        """
+        aside = self.path / shard.name.replace("shard", "damaged")
+        if aside.exists():
+            raise StorageError(f"An earlier repair has left {aside}. Move it away, and try again.")
+        shard.rename(aside)
         disk.sync(self.database)
         disk.sync(self.path)
 

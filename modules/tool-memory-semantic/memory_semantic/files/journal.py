@@ -9,7 +9,7 @@ import errno
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from itertools import chain
@@ -27,9 +27,10 @@ from . import disk
 
 logger = logging.getLogger(__name__)
 
-# More than any first line has, and more than any line: one of 10,000 characters has 81 kB at most.
+# More than any first line has, and more than any line: one of 10,000 characters has 83 kB at most,
+# and 40 kB more with the fields of a newer version.
 _HEADER_BYTES = 4_096
-_LINE_BYTES = 96_000
+_LINE_BYTES = 130_000
 
 # The journals that this process could not write: a log says so once.
 _failing: set[Path] = set()
@@ -63,7 +64,7 @@ class Journal:
                 return None, None
         except (OSError, ValueError):
             return None, None
-        with suppress(ValueError, LookupError, TypeError):
+        with suppress(ValueError, LookupError, TypeError, RecursionError):
             number = json.loads(last.splitlines()[-1])[NUMBER] if last else 0
             return header, number if last.endswith(b"\n") or not last else None
         return header, None
@@ -73,7 +74,7 @@ class Journal:
         info: StoreInfo,
         shard: str,
         count: int,
-        pages: Callable[[], Iterable[list[Point]]],
+        pages: Iterable[list[Point]],
     ) -> None:
         """Compare it with this `shard` of the store, which counts so many memories, and write it
         anew from that shard's `pages` if it does not fit or is too long. If that fails, a log
@@ -89,7 +90,7 @@ class Journal:
         if self.is_whole and header and not self._is_long(header):
             return
         keys, lines = set[UUID](), Lines()
-        for page in pages():
+        for page in pages:
             keys |= {point.key for point in page}
             lines += lines_of(page, info.agent)
         if len(keys) != count:
@@ -134,10 +135,9 @@ class Journal:
         for line in self._lines():
             try:
                 memory, last = memory_of_line(line, self._agent)
-            except ValueError:
-                whole = False
-            else:
                 found[memory.key] = memory
+            except (ValueError, OverflowError, RecursionError):
+                whole = False
         return found, whole and len(found) == last
 
     def prepare(self, info: StoreInfo, shard: str, lines: Lines) -> None:
@@ -186,7 +186,7 @@ class Journal:
             if self.path not in _failing:
                 _failing.add(self.path)
                 logger.warning(
-                    "The journal of agent %r was not written: %s. Its store works without.",
+                    "The journal of agent %r was not written: %s. The store works without it.",
                     self._agent,
                     type(error).__name__,
                 )

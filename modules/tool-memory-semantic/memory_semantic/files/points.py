@@ -19,7 +19,7 @@ from pathlib import Path
 from uuid import UUID
 
 from ..errors import (
-    MAYBE_STORED,
+    MAYBE,
     UNCHANGED,
     ReplacedStoreError,
     StorageError,
@@ -39,8 +39,7 @@ from .journal import Lines, lines_of
 
 logger = logging.getLogger(__name__)
 
-# How an error ends that comes from the swap itself, and one that comes after it.
-_MAYBE = "It may or may not be done; doing it again is safe."
+# How an error ends that comes after a swap.
 _DONE = (
     "It is done, but the files that it replaced could not all be removed, and may still hold what "
     "was forgotten. Any call on the store tries that again."
@@ -82,7 +81,7 @@ class FilePoints:
                 least = counted(manifest.memories)
                 raise damage(manifest.agent, f"it holds {count} of at least {least}")
             self.info = manifest.model_copy(update={"memories": count})
-            folder.journal.check(manifest, manifest.shard, count, lambda: pages(self))
+            folder.journal.check(manifest, manifest.shard, count, pages(self))
             folder.clear_debris(manifest)
             self._doubled = is_large(manifest, count) and self._shard.versions() > count
             on_error.pop_all()
@@ -132,7 +131,7 @@ class FilePoints:
         known = {point.key: point.vector for point in self.get(lacking, vectors=True)}
         points = [p if p.vector else p._replace(vector=known.get(p.key, [])) for p in points]
         journal, number = self._folder.journal, self.info.memories
-        with explained(MAYBE_STORED), journal.adding(points, number):
+        with explained(MAYBE), journal.adding(points, number):
             self._shard.upsert(points)
         number += sum(point.changed is None for point in points)
         self.info = self.info.model_copy(update={"memories": number})
@@ -249,7 +248,7 @@ def open_points(
             if create is None:
                 return None
             folder.hide()
-            manifest = swap(folder, create, [], 0)
+            manifest = swap(folder, create, [], 0, UNCHANGED)
         points = FilePoints(folder, manifest, lock)
         unless_opened.pop_all()
         return points
@@ -259,8 +258,6 @@ def _require_no_memories(folder: AgentFolder) -> None:
     # Without a manifest, only what an interrupted creation leaves may be here: unfinished work, or
     # a shard without memories.
     for path in folder.shards:
-        if not any(file.is_file() for file in path.rglob("*")):
-            continue  # the rest of a shard that was being removed
         with closing(Shard(path, words=False)) as shard:
             count = shard.count()
         if count:
@@ -268,13 +265,17 @@ def _require_no_memories(folder: AgentFolder) -> None:
 
 
 def swap(
-    folder: AgentFolder, info: StoreInfo, pages: Iterable[Sequence[Point]], number: int
+    folder: AgentFolder,
+    info: StoreInfo,
+    pages: Iterable[Sequence[Point]],
+    number: int,
+    done: str = _DONE,
 ) -> Manifest:
     """Replace the shard in `folder` by a new one, as `info` describes it, with the `number` of
     memories in `pages`; returns its manifest. Use it under the lock; the present shard must not be
     open when the last page was read.
 
-    Raises StorageError; its `outcome` says if anything was changed.
+    Raises StorageError; its `outcome` says if anything was changed, and is `done` after the swap.
     """
     database, unfinished = folder.database, folder.database / UNFINISHED
     disk.remove(unfinished)
@@ -296,9 +297,9 @@ def swap(
     unfinished.rename(database / manifest.shard)
     disk.sync(database)
     folder.journal.prepare(manifest, manifest.shard, lines)
-    with explained(_MAYBE):
+    with explained(MAYBE):
         folder.write_manifest(manifest)
-    with explained(_DONE):
+    with explained(done):
         folder.journal.replace()
         folder.clear_debris(manifest)
         disk.sync(database)

@@ -51,8 +51,7 @@ async def reembed(
         with closing(Vectors(path)) as vectors:
             lacking = [key for key in keys if key not in vectors]
             if not lacking:
-                new = partial(_with_vector, vectors)
-                points.make_anew(info, new, len(keys), vectors=False)
+                points.make_anew(info, partial(_with_vector, vectors), len(keys), vectors=False)
                 folder.discard_gathered()
         return len(keys), lacking
 
@@ -86,7 +85,7 @@ async def embedded(
         vectors = await generator.generate_batch([memory.content for memory in memories])
     except RefusedTextError as error:
         refused = ", ".join(memory.sized for memory in memories if memory.key in error.keys)
-        raise EmbeddingError(f"{error} The store keeps its model. Refused: {refused}.") from error
+        raise EmbeddingError(f"{error} Refused: {refused}.") from error
     return [(memory.key, vector) for memory, vector in zip(memories, vectors, strict=True)]
 
 

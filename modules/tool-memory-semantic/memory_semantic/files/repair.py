@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from ..embeddings.choice import choose, info_for
 from ..embeddings.generator import EmbeddingGenerator
-from ..errors import UNCHANGED, StorageError, counted, explained
+from ..errors import UNCHANGED, EmbeddingError, StorageError, counted, explained
 from ..exchange import number_of
 from ..findings import removal
-from ..limits import EMBEDDED_AT_ONCE, INDEXED
+from ..limits import EMBEDDED_AT_ONCE
 from ..memory import Memory
 from ..points import StoreInfo, point_of
 from ..settings import StorageConfig
@@ -74,7 +74,7 @@ async def plan_repair(place: FilePlace, config: StorageConfig) -> Repair:
     if not left.memories:
         raise StorageError(f"{left.found} There is nothing to make a new store from.", UNCHANGED)
     texts = [m for m in left.memories if not (keeps and m.key in left.shard.embedded)]
-    words = INDEXED if info and info.words else 0
+    words = info.words if info else 0
     if info is None or not keeps:
         made = await info_for(folder.agent_id, config, generator)
         created = info.created if info else made.created
@@ -88,7 +88,10 @@ async def plan_repair(place: FilePlace, config: StorageConfig) -> Repair:
         again = await place.locked(lambda: _read(folder, dimensions, from_shard), _AGAIN)
         if len(again.memories) < len(left.memories):
             raise StorageError(f"Less can be read than before. {again.found}", _AGAIN)
-        await _gather(place, again.memories, gathered, generator, progress)
+        try:
+            await _gather(place, again.memories, gathered, generator, progress)
+        except EmbeddingError as error:
+            raise EmbeddingError(str(error).replace(UNCHANGED, _AGAIN)) from error
         finish = partial(_finish, folder, made_as, again, gathered, manifest)
         return await place.locked(finish, _AGAIN)
 
@@ -187,7 +190,8 @@ def _finish(
     said = f"Repaired: the store has {counted(number)}."
     if aside and left.shard.whole:
         # There, the next call removes it if this is interrupted.
-        with explained(f"The store is repaired, but not all of {aside} could be removed."):
+        kept = "what was put aside could not all be removed. The next call tries that again."
+        with explained(f"The store is repaired, but {kept}"):
             aside.rename(folder.database / f"{aside.name.replace('damaged', 'shard')}.tmp")
             folder.clear_debris(new)
     elif aside:
