@@ -174,7 +174,7 @@ def test_a_hook_of_vs_code_is_silent_in_copilot_which_has_it_from_the_plugin(
     link.write_text("#!/bin/sh\necho $1")
     link.chmod(0o755)
     invoke("setup", "vscode", "--yes")
-    [group] = everyone.json(".copilot/hooks/agent-memory.json")["hooks"]["SessionStart"]
+    [group, *_] = everyone.json(".copilot/hooks/agent-memory.json")["hooks"]["SessionStart"]
     command = ["/bin/sh", "-c", group["hooks"][0]["command"]]
     assert subprocess.run(command, stdout=-1).stdout == b"hook\n"
     monkeypatch.setenv("COPILOT_PROJECT_DIR", "/somewhere")
@@ -233,7 +233,7 @@ def test_undo_says_what_it_leaves(everyone: Machine) -> None:
     """A hook of ours in one group with the person's, and what a client that was removed has."""
     invoke("setup", "gemini", "--yes")
     file = everyone.home / ".gemini/settings.json"
-    [group] = everyone.json(".gemini/settings.json")["hooks"]["SessionStart"]
+    [group, *_] = everyone.json(".gemini/settings.json")["hooks"]["SessionStart"]
     both = json.dumps(group | {"hooks": [*group["hooks"], {"command": "mine"}]})
     file.write_text(json.dumps({"hooks": {"SessionStart": [json.loads(both)]}}))
     shown = invoke("setup", "gemini", "--undo", "--yes", code=1).output

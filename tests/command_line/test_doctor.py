@@ -329,7 +329,7 @@ class TestRepair:
         """With the words of its text, whatever the settings want of new stores. A shard that could
         not be read whole is kept.
         """
-        settings(lexical_weight="0")
+        settings(lexical_weight="0", lock_timeout="1")
         monkeypatch.setattr("memory_semantic.files.doctor._SECONDS", 3)
         memories = doctor.memories()
         harm(doctor.file(name))
@@ -387,9 +387,10 @@ class TestRepair:
         left = len(texts) - 10
         assert f"At most {left} memories to embed, about" in refused and asked == []
         assert not (fresh.folder / "damaged-1").exists() and "Nothing was changed" in refused
-        server.script = [(500, {"retry-after": "0"}, b"")] * 3
+        server.script = [server.vectors, *[(500, {"retry-after": "0"}, b"")] * 99]
         failed = said(fresh.run("doctor", "--repair", "--yes", code=1))
         assert "out of use until a repair is complete" in failed and "was changed" not in failed
+        server.script.clear()
         killed.append(fresh.start("doctor", "--repair", "--yes"))
         killed[0].communicate()
         assert len({*asked}) == left == len(asked)

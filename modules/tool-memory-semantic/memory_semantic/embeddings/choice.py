@@ -51,8 +51,8 @@ def choose(
     if info:
         if info.model.model == generator.model and info.endpoint and not generator.endpoint:
             raise StorageError(
-                f"The store of {agent!r} was embedded by the service at {info.endpoint}, but the "
-                f"model is OpenAI's own now. {UNCHANGED} Set base_url to that service."
+                f"The store of {agent!r} was embedded by the service at {info.endpoint}, which "
+                f"base_url does not name now. {UNCHANGED} Set it."
             )
         _require_same(info, generator)
     return generator
