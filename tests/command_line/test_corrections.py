@@ -70,6 +70,11 @@ def test_a_rule_is_pinned_and_unpinned(command: Command) -> None:
     assert "Pinned: recall shows it" in command.run("show", rule).stdout
     new = stored(command, "Never deploy on a Thursday.", "--replaces", rule)
     assert [memory["id"] for memory in command.json("list", "--pinned")] == [new]
+    command.run(
+        "import", "-", input='{"content": "old", "id": "mem-000000000001", "expires": "2020-01-01"}'
+    )
+    told = command.run("pin", "mem-000000000001", code=1).stderr
+    assert "has expired: store its text again, with --pin. Nothing was changed." in told
     told = command.run("unpin", new).stdout
     assert told == f"Not pinned any more: {new}: Never deploy on a Thursday.\n"
     assert command.json("list", "--pinned") == []

@@ -119,10 +119,10 @@ def test_problems_come_first_and_what_is_well_only_if_asked(doctor: Doctor) -> N
     result = doctor.run("doctor", code=1)
     marks = [line[0] for line in result.stdout.splitlines() if line[0] != " "]
     assert marks == ["✗", "!"] and "agent-memory doctor --verbose" in result.stderr
-    assert "reembed" in result.stdout.splitlines()[1]
+    assert "reembed" in result.stdout.splitlines()[0] and "→" not in result.stdout.splitlines()[1]
     everything = doctor.run("doctor", "-v", code=1)
     assert everything.stdout.startswith(result.stdout) and "✓ disk" in everything.stdout
-    assert everything.stderr == ""
+    assert everything.stderr.startswith("To the commands above, add --agent sam --root")
     states = [finding["state"] for finding in doctor.json("doctor", code=1)]
     assert states[-1] == "problem" and states.count("ok") > 4  # as they were found
 

@@ -287,6 +287,10 @@ class TestAsking:
         assert "8 new" in said.stdout
         undo = f"--tag from-claude --agent sam --root {command.root}\n"
         assert "Undo: agent-memory forget" in said.stderr and undo in said.stderr
+        assert "That takes back all imports of this kind." in said.stderr
+        assert (
+            "Undo" not in command.run("import", str(folder), input="y\n").stderr
+        )  # brought nothing
 
     def test_undone_by_its_tag_what_was_there_before_stays(
         self, command: Command, tmp_path: Path

@@ -335,6 +335,11 @@ class TestWrongFiles:
         assert "nothing was changed.\n  line 2: with the store's tags, it would have 21." in said
         assert len(elsewhere.json("list")) == 1
         assert elsewhere.json("import", str(file))["merged"] == 1  # twenty
+        twice = [
+            {"content": "twice", "tags": list("abcdefghijk" + end)} for end in ("12345", "67890")
+        ]
+        said = elsewhere.run("import", "-", input="\n".join(map(json.dumps, twice)), code=1).stderr
+        assert "nothing was changed.\n  line 2: with the other's tags, it would have 21." in said
 
 
 RULE, OLD = "Always answer in Latin.", "We deploy on Fridays."

@@ -126,7 +126,7 @@ def of_an_older_shard_with_one_more(path: Path) -> None:
     header_as(shard="shard-1")(path)
 
 
-def with_a_line(line: str) -> Callable[[Path], None]:
+def with_a_line(line: str) -> Callable[[Path], object]:
     return lambda path: path.write_bytes(path.read_bytes() + line.encode() + b"\n")
 
 

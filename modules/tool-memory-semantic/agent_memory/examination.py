@@ -114,7 +114,7 @@ def _mend_model(info: StoreInfo | None, config: StorageConfig) -> str:
     configured = config.embedding_model
     real = configured and EmbeddingGenerator(configured, base_url=config.base_url).model
     if info and real and real != info.model.model:
-        return f"or change the store: agent-memory reembed --model {configured}"
+        return ""  # the error says how to change the one or the other
     if info and info.model.model != limits.LOCAL_MODEL:
         return "or switch to the built-in model: agent-memory reembed --model local"
     if info:

@@ -25,7 +25,7 @@ def read_all(read: Callable[[int], bytes], packed: int | None = None) -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > most:
-            if packed is not None and most < MAX_BYTES:
+            if most < MAX_BYTES:
                 raise InputError(
                     f"Unpacked, it is over {_RATIO} times as large. Unpack it yourself."
                 )

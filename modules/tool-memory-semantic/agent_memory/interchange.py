@@ -76,11 +76,15 @@ async def fit(
         memory.replaced_by = there and there.replaced_by
         memory.expires = there.expires if there else memory.expires
     missing, loose = linked - brought - known.keys(), 0
+    tags = {key: {*each.tags} for key, each in known.items()}
     for entry, memory in memories:
-        if there := known.get(memory.key):
+        if memory.key in known:
             memory.tags = [tag for tag in memory.tags if tag != entry.tag]
-            if (number := len({*memory.tags, *there.tags})) > limits.MAX_TAGS:
-                raise InputError(f"{entry.place}: with the store's tags, it would have {number}.")
+        together = tags.setdefault(memory.key, set())
+        together.update(memory.tags)
+        if (number := len(together)) > limits.MAX_TAGS:
+            whose = "the store's" if memory.key in known else "the other's"
+            raise InputError(f"{entry.place}: with {whose} tags, it would have {number}.")
         if memory.replaced_by in missing:
             memory.replaced_by, loose = None, loose + 1
     return loose

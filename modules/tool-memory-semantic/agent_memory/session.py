@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-from memory_semantic import AgentMemoryError, counted, limits, overruled, validate_agent_id
+from memory_semantic import AgentMemoryError, counted, limits, overruled, plain, validate_agent_id
 
 from . import interrupt
 from . import settings as amplifier
@@ -88,7 +88,7 @@ class Session:
 
 def fail(message: str) -> NoReturn:
     """End with exit code 1."""
-    raise click.ClickException(message)
+    raise click.ClickException(plain(message))
 
 
 def ask(question: str) -> bool | None:

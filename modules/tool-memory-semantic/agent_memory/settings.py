@@ -180,7 +180,7 @@ def load_keys() -> Iterator[str]:
 
 def _yaml(path: Path) -> Mapping[str, Any]:
     text = path.read_text("utf-8-sig")
-    if not any(name in text for name in (MODULE, "agent_identity")):
+    if MODULE not in text:
         return {}  # to load the parser takes longer than all else that a hook does
     import yaml
 

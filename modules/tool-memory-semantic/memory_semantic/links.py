@@ -68,7 +68,7 @@ def _to_replace(store: Store, memory_id: str, new: Memory) -> Memory | None:
     if not found:
         raise not_there(memory_id)
     if found[0].key == new.key:
-        raise not_there(memory_id, "It is the id of this very text")
+        raise not_there(memory_id, "It is this text's own")
     old = store.current(found[0])
     return None if old.key == new.key else old
 

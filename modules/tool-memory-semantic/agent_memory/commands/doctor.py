@@ -61,8 +61,9 @@ def _examine(session: Session, offline: bool, verbose: bool) -> list["Finding"]:
     for finding in sorted(shown, key=lambda each: (each.state == "ok", each.state)):
         _show(session, finding)
     states = {each.state for each in findings}
-    if states != {"ok"} and not verbose:
-        session.out.note(f"All that was examined: agent-memory doctor --verbose{session.named}")
+    if states != {"ok"}:
+        if not verbose:
+            session.out.note(f"All that was examined: agent-memory doctor --verbose{session.named}")
         if session.named and any(each.mend for each in findings):
             session.out.note(f"To the commands above, add{session.named}")
     none = next((each for each in findings if each.says_no_store), None)

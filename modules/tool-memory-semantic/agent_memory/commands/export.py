@@ -32,7 +32,7 @@ def export(
     agent = session.existing.agent_id
     memories = [
         memory
-        for memory in run(upkeep.memories(session.place, session.out.note))
+        for memory in run(upkeep.memories(session.place, session.out.warn))
         if (not since or memory.timestamp >= since) and (not until or memory.timestamp <= until)
     ]
     header = exchange.Header(agent=agent, exported=datetime.now(UTC), memories=len(memories))

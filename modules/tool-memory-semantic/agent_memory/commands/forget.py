@@ -74,7 +74,10 @@ def _named(session: Session, ids: Sequence[str], yes: bool) -> list["Memory"]:
         return session.with_ids(ids)
     words, _ = session.storage.masked(" ".join(ids))
     found = run(session.existing.search(words, select=session.storage.fitting))
-    picked = [each for each in found if ask(f"{beginning(each)}\nForget this one?")]
+    answers = [ask(f"{beginning(each)}\nForget this one?") for each in found]
+    if None in answers:
+        fail("Nobody is there to answer: name ids, and add --yes. Nothing was changed.")
+    picked = [each for each, agreed in zip(found, answers, strict=True) if agreed]
     if found and not picked:
         session.out.note("Nothing was changed.")
         raise click.exceptions.Exit(0)

@@ -83,9 +83,9 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
         places = {memory.key: entry.place for entry, memory in found}
         named = [f"{places[memory.key]}: {memory.sized}" for memory in refused]
         out.warn(f"Not imported, as the embeddings service refuses them:{listed(named)}")
-    if undo:
+    if undo and counts["new"]:
         told = "".join(f" --tag {tag}" for tag in undo) + session.named
-        out.note(f"Undo: agent-memory forget{told}")
+        out.note(f"Undo: agent-memory forget{told}\nThat takes back all imports of this kind.")
     if faults or refused:
         raise click.exceptions.Exit(1)
 

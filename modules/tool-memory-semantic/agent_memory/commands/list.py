@@ -50,16 +50,14 @@ def list_(
     if agents:
         _list_agents(session)
         return
-    asked = None if everything else limit + 1
-    others = replaced or expired
-    holding = not others and (pinned or not everything)
+    holding = not (replaced or expired) and (pinned or not everything)
     only = partial(session.existing.get_recent, holding=holding, pinned=pinned)
+    asked = None if everything else limit + 1
     found = run(only(asked, since, until, tags, replaced=replaced, expired=expired))
-    more = not everything and len(found) > limit
-    shown = found[:limit] if more else found
+    shown = found if everything else found[:limit]
     session.out.json(shown)
     session.out.memories(shown)
-    if more:
+    if len(shown) < len(found):
         session.out.note(f"The newest {limit} of {session.agent}; more with --limit or --all.")
     elif not found:
         session.out.note(f"{session.agent} has no such memories.")

@@ -1,6 +1,7 @@
 """Rules and corrections: `pin`, `unpin` and `unreplace`."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import click
 from memory_semantic import limits
@@ -24,7 +25,7 @@ def pin(session: Session, ids: Sequence[str]) -> None:
 @command("unpin mem-a3f2b8c1d4e5")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 def unpin(session: Session, ids: Sequence[str]) -> None:
-    """Let memories be no rules any more; they stay."""
+    """Unpin memories: they stay, but are no longer rules."""
     _pin(session, ids, False)
 
 
@@ -43,6 +44,8 @@ def _pin(session: Session, ids: Sequence[str], pinned: bool) -> None:
     for memory in memories if pinned else ():
         if later := run(session.storage.replacing(memory)):
             fail(f"{memory.id} is replaced by {later.id}: pin that. Nothing was changed.")
+        if memory.expired(datetime.now(UTC)):
+            fail(f"{memory.id} has expired: store its text again, with --pin. Nothing was changed.")
     run(session.storage.pin([memory.id for memory in memories], pinned))
     session.out.json({"agent": session.agent, "memory_ids": [memory.id for memory in memories]})
     for memory in memories:

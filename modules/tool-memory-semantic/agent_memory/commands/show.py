@@ -24,7 +24,8 @@ def show(session: Session, memory_id: str) -> None:
     session.out.json(found[0] if len(found) == 1 else found)
     for memory in found:
         session.out.memory(memory, whole=True)
-        if memory.pinned and not memory.replaced_by:
+        expired = memory.expired(datetime.now(UTC))
+        if memory.pinned and not (memory.replaced_by or expired):
             project = memory.metadata.get("project") if memory.project_id else None
             where = f" in {one_line(project)}" if project else ""
             session.out.line(f"Pinned: recall shows it as a conversation begins{where}.")
@@ -32,7 +33,7 @@ def show(session: Session, memory_id: str) -> None:
             words = f': "{one_line(memory.quote)}"' if memory.quote else ", in these words"
             session.out.line(_SAID_BY[memory.said_by].format(words))
         if memory.expires:
-            did = "Expired" if memory.expired(datetime.now(UTC)) else "Expires"
+            did = "Expired" if expired else "Expires"
             session.out.line(f"{did} {local_time(memory.expires)}.")
         if later := run(session.storage.replacing(memory)):
             session.out.line(f"Replaced by {beginning(later)}")

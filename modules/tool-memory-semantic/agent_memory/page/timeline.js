@@ -27,6 +27,7 @@ function makeBins() {
     else if (unit === "week") to.setDate(to.getDate() + 7);
     else if (unit === "month") to.setMonth(to.getMonth() + 1);
     else to.setFullYear(to.getFullYear() + 1);
+    to.setHours(0, 0, 0, 0); // where summer time begins at midnight, a day begins at one
     made.push({ from, to, unit });
     from = to;
   }
