@@ -36,7 +36,7 @@ def call(tool: str, **arguments: Any) -> str:
         response = httpx2.post(URL, json=asked, headers=head, timeout=60)
     except httpx2.TransportError as error:
         sys.exit(f"The daemon at {URL} did not answer: {error}. You can run this again.")
-    if "result" not in (answer := response.json()):
+    if response.status_code != 200 or "result" not in (answer := response.json()):
         sys.exit(f"The daemon answered with HTTP status {response.status_code}: {response.text}")
     text = answer["result"]["content"][0]["text"]
     return sys.exit(text) if answer["result"]["isError"] else text

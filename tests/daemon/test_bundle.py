@@ -93,6 +93,13 @@ async def test_a_handoff_finds_its_receiver(daemon: DaemonProcess, sam: Agent, e
     assert "# Handoffs" not in await eve.bundle("else", session_id="s9")
     kim = daemon.agent(sam.tenant, "kim")
     assert "# Handoffs" not in await kim.bundle("something else", session_id="s8")
+    for n in range(3):
+        words = [{"text": f"Word {i} of session {n}, as it was said."} for i in range(30)]
+        await sam.ask("record_event", session_id=f"h{n}", events=words)
+        given = {"session_id": f"h{n}", "to_agent": "kim", "note": f"Note {n}."}
+        await sam.ask("create_handoff_packet", **given)
+    handed = (await kim.bundle("else", session_id="s8", max_tokens=4_000)).split("# Handoffs")[1]
+    assert all(f"Note {n}." in handed.split("\n# ")[0] for n in range(3))
     refusal = await sam.refused("create_handoff_packet", to_agent="evee")
     assert "There is no agent evee. The agents are: eve, kim, sam." in refusal
     narrow = daemon.agent(sam.tenant, "narrow", channel="team")

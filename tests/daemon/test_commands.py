@@ -71,6 +71,7 @@ async def test_tokens_are_made_listed_and_revoked(daemon: DaemonProcess, tenant:
         for token in tokens:
             answer = await http.post(daemon.url, headers={"Authorization": f"Bearer {token}"})
             assert answer.status_code == 401
+    assert "No token was made." in refusal(daemon, "token", "make", "--agent", " ")
     assert "Nothing was revoked" in refusal(daemon, "token", "revoke", "nonsense")
 
 

@@ -118,9 +118,14 @@ async def test_what_a_model_said_is_recorded_once_if_it_is_steered_or_a_prompt_d
         await emit("orchestrator:complete", {})
         await emit("prompt:submit", {"prompt": "And?"})  # which another hook denies
         await emit("orchestrator:complete", {})
+        await emit("prompt:submit", {"prompt": "Go on."})
+        await context.add_message({"role": "user", "content": "Go on."})
+        await context.add_message({"role": "assistant", "content": "I look."})
+        await emit("prompt:submit", {"prompt": "Again."})  # its provider had failed
 
     await play(sam, [steered])
     said = [PROMPT, "By its crank.", "The other one.", "By wind.", "And?"]
+    said += ["Go on.", "I look.", "Again."]
     assert recorded(sam, "content->>'text'") == said
 
 

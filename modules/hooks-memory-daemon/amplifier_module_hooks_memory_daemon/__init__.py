@@ -35,7 +35,9 @@ DEFAULTS: dict[str, Any] = {
     "record_tool_results": True,
 }
 # Tools whose results are already recorded, or are the agent's own notes.
-_MEMORY = re.compile(r"(record_event|build_acb|query_decisions|_packet|get_artifact|^memory_\w+)$")
+_MEMORY = re.compile(
+    r"(record_event|build_acb|query_decisions|create_handoff_packet|get_artifact|^memory_\w+)$"
+)
 _PATHS = re.compile(r"(?i)(^|[_-])(path|file(name|path)?|dir(ectory)?|folder|ur[il])$")
 _FILES = re.compile(r"\A<context_file\b.*</context_file>", re.DOTALL)  # put there by Amplifier
 _TAG = re.compile(r"<(?=/?\s*system-reminder)", re.IGNORECASE)
@@ -58,7 +60,7 @@ class _Recorder:
     def __init__(self, coordinator: Any, config: dict[str, Any]) -> None:
         self._session, self._config = coordinator, config
         self._began, self._lost, self._warnings = False, 0, set[str]()
-        self._heard = 0  # messages of the conversation that are no new answer
+        self._heard = -1  # messages that are no new answer; -1 between two turns
         self._pending: list[dict[str, Any]] = []
         self._sending: asyncio.Task[None] | None = None
 
@@ -69,11 +71,10 @@ class _Recorder:
             pass  # what it is asked and answers is its parent's tool call and result
         elif event == "orchestrator:complete":
             await self._answer()
+            self._heard = -1
         else:
-            if event != "prompt:submit":
-                await self._answer()  # what the model said before it was steered
+            await self._answer()  # before it was steered, or its provider failed
             said = _FILES.sub("", data.get("prompt") or data.get("content", ""))
-            said = said.encode(errors="replace").decode()
             bundle = await self._bundle(said)  # first, so that no prompt is its own answer
             goal = (self._session.session_state or {}).get("goal") or {}  # its evaluator may speak
             self._record("message", "agent" if goal.get("turns_used") else "human", said)
@@ -100,7 +101,7 @@ class _Recorder:
             return None
         self._began = True
         asked = {name: self._config[name] for name in ("channel", "max_tokens")}
-        asked["query_text"] = query[-QUERY_CHARS:]
+        asked["query_text"] = query.encode(errors="replace").decode()[-QUERY_CHARS:]
         failed, text = await self._call("build_acb", BUNDLE_SECONDS, asked)
         if failed or "\n## " not in text:  # without a block it says nothing
             return None
@@ -124,6 +125,8 @@ class _Recorder:
             self._record("tool_result", "tool", [name, result], refs=_refs(given), actor_id=name)
 
     async def _answer(self) -> None:
+        if self._heard < 0:
+            return
         messages = await self._session.get("context").get_messages()
         if self._heard > len(messages):  # some were left out meanwhile, but none of the user's
             users = (i for i, each in enumerate(messages) if each["role"] == "user")
@@ -139,7 +142,7 @@ class _Recorder:
         if len(text) > TEXT_CHARS:
             text = f"{text[:TEXT_CHARS]}\n[the rest is not recorded]"
         chars = len(text) + sum(len(event["text"]) for event in self._pending)
-        if len(self._pending) >= QUEUE_EVENTS or chars > QUEUE_CHARS:
+        if text and (len(self._pending) >= QUEUE_EVENTS or chars > QUEUE_CHARS):
             self._lost += 1
         elif text:
             event = {name: self._config[name] for name in ("channel", "sensitivity")}
@@ -184,8 +187,8 @@ def _post(config: Any, seconds: float, tool: str, arguments: Any) -> tuple[bool,
     tls = httpx2.URL(config["url"]).scheme == "https"  # else it is local: no proxy, no certificates
     token = os.path.expandvars(config["token"]).strip()
     head = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-    body = {**call, "params": {"name": tool, "arguments": arguments}}
+    params = {"name": tool, "arguments": arguments}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     with httpx2.Client(timeout=seconds, verify=tls, trust_env=tls, headers=head) as client:
         response = client.post(config["url"], json=body)
     if response.status_code == 200 and (result := response.json().get("result")):

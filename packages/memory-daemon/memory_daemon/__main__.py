@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,6 @@ from .database import CHANNELS, Access, Channel, Refused, new_token, owner
 from .embedded import embedded
 from .forget import forgotten
 
-_FIRST_TOKEN = """
-Here is a token for the tenant "default" and its agent "default". It will not be shown again:
-
-  export MEMORY_DAEMON_TOKEN={token}
-
-For example, in Claude Code:
-
-  claude mcp add --transport http memory {url} --header "Authorization: Bearer {token}"
-"""
 # PostgreSQL refuses to run as root, and the user it runs as instead cannot enter root's home.
 _HOME = "~/.amplifier/memory-daemon" if os.geteuid() else "/var/lib/memory-daemon"
 _TOKENS = """
@@ -55,15 +46,12 @@ def cli(context: click.Context, dsn: str | None, home: Path) -> None:
     context.obj = nullcontext(dsn) if dsn else embedded(home.expanduser().absolute())
 
 
-def _with_dsn(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+def _with_dsn(work: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
     @click.pass_obj
     @functools.wraps(work)
     def run(database: Any, **options: Any) -> None:
-        async def working(dsn: str) -> None:
-            await work(dsn, **options)
-
         with database as dsn:
-            asyncio.run(working(dsn))
+            asyncio.run(work(dsn, **options))
 
     return run
 
@@ -89,13 +77,7 @@ async def serve(dsn: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
     """Serve the tools over HTTP."""
     from . import server  # loads the MCP SDK, which other commands do not need
 
-    def ready(url: str, first: str | None) -> None:
-        if first:
-            print(_FIRST_TOKEN.format(token=first, url=url))
-        print(f"Serving on {url}. Ctrl-C stops it.", flush=True)
-
-    names = [name for given in hosts for name in given.replace(",", " ").split()]
-    await server.serve(dsn, host, port, names, ready)
+    await server.serve(dsn, host, port, " ".join(hosts).replace(",", " ").split())
 
 
 @cli.command()
@@ -104,7 +86,7 @@ async def serve(dsn: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
 @click.option("--session", metavar="ID")
 @click.option("--tag")
 @click.option("--before", metavar="TIME", help="Recorded before a date, or 30d: 30 days ago.")
-@click.option("--not-in-force", is_flag=True, help="Not active decisions, nor unfinished tasks.")
+@click.option("--not-in-force", is_flag=True, help="Keep active decisions and unfinished tasks.")
 @click.option("--yes", is_flag=True, help="Forget them. Without this, only count them.")
 @_with_dsn
 async def forget(dsn: str, not_in_force: bool, yes: bool, **by: str | None) -> None:
@@ -136,6 +118,8 @@ def token() -> None:
 @_with_dsn
 async def make(dsn: str, tenant: str, agent: str, channel: Channel, may_rule: bool) -> None:
     """Make a token and print it. It will not be shown again."""
+    if not (tenant.strip() and agent.strip()):
+        raise Refused("A tenant and an agent need a name. No token was made.")
     async with owner(dsn) as connection:
         made = await new_token(connection, Access(tenant, agent, channel, may_rule))
     print(made)

@@ -36,7 +36,10 @@ INTENTS = {
 # How much newness counts, besides words (0.6), meaning (0.4) and importance (0.1). The
 # specification's 0.3 is for questions about what is new: README shows what it costs elsewhere.
 RECENCY, RECENCY_ASKED = 0.02, 0.3
-_NEW = re.compile(r"\b(new|newest|latest|recent(ly)?|today|yesterday|last (week|month))\b", re.I)
+_NEW = re.compile(
+    r"\b(newest|latest|most recent|recently|today|yesterday|last (week|month)|what('s| is) new)\b",
+    re.I,
+)
 _OLD = re.compile(r"\b(history|historical(ly)?|originally|initially|at first|long ago)\b", re.I)
 
 _VISIBLE = "visible(channel, sensitivity, actor_id, %(channel)s, %(agent_id)s)"
@@ -64,7 +67,7 @@ _BY_TIME = {
       SELECT event_id, refs FROM events WHERE to_agent = %(agent_id)s
       AND ts > now() - interval '{HANDOFF_DAYS} days'
       AND {_VISIBLE} ORDER BY ts DESC LIMIT {HANDOFFS}) handed))
-    ORDER BY ts DESC, chunk_id""",
+    ORDER BY tags @> '{{handoff}}' DESC, ts DESC, chunk_id""",
     "recent": f"""event_id = ANY(ARRAY(SELECT event_id FROM events
       WHERE session_id = %(session_id)s AND tags @> %(tags)s AND {_VISIBLE}
       ORDER BY ts DESC LIMIT {RECENT_EVENTS}))
@@ -120,7 +123,9 @@ class BuildAcb(Asked):
     intent: Query = Field(
         "", description="answer, decide, continue, recent or history: changes what gets room"
     )
-    tags: Tags = Field([], description="only what has all of these; and rules, handoffs")
+    tags: Tags = Field(
+        [], description="only what has all of these tags; rules and handoffs come anyway"
+    )
     max_tokens: int = Field(BUNDLE_TOKENS, ge=MIN_BUNDLE_TOKENS, le=BUNDLE_TOKENS)
     explain: bool = Field(False, description="say for each block why it is there")
 

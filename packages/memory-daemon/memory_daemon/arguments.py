@@ -81,8 +81,10 @@ class Event(_Arguments):
     sensitivity: Literal["none", "low", "high", "secret"] | None = None
     tags: Tags = []
     refs: list[Ref] = Field(default=[], max_length=50, description="files, event ids, links")
-    name: Line = Field(default="", max_length=300, description="of a file, which is kept whole")
-    importance: float | None = Field(default=None, ge=0, le=1, description="less than usual")
+    name: Line = Field(default="", max_length=300, description="a file's name; it is kept whole")
+    importance: float | None = Field(
+        default=None, ge=0, le=1, description="can only be less than usual"
+    )
     event_id: Id | None = Field(default=None, description="your own: sent twice, recorded once")
     decision: Decision | None = None
     task: Task | None = None
@@ -126,7 +128,7 @@ class Asked(_Arguments):
     tenant_id: Name | None = Field(default=None, description="not needed: your token says it")
     agent_id: Name | None = Field(default=None, description="not needed: your token says it")
     channel: Channel | None = Field(
-        default=None, description="who sees what is recorded; or: see what it sees"
+        default=None, description="recorded: who may see it; asked: only what that channel sees"
     )
 
     async def answer(self, call: Call) -> str:

@@ -59,8 +59,8 @@ _UNREADABLE = (
     "postgresql://user:password@host/dbname, with %40 for an @ in the password, and %25 for a %."
 )
 _UNSURE = (
-    "It may or may not have been recorded: the connection broke during the commit. Events with an "
-    f"event_id of your own can safely be sent again. {LATER}"
+    "The connection broke during the commit. If this call records something, that may or may not "
+    f"be done; events with an event_id of your own can safely be sent again. {LATER}"
 )
 _CAUSES = {  # the first that fits
     errors.DiskFull: f"The database's disk is full. Make room on it. {LATER}",

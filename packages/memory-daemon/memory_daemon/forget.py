@@ -18,17 +18,9 @@ _NOT_IN_FORCE = """ AND (tenant_id, event_id) NOT IN (
     WHERE status <> 'done')"""
 # A decision that a forgotten one had superseded is superseded by that one's successor, or active.
 _REACTIVATE = """
-  WITH RECURSIVE next AS (
-    SELECT tenant_id, decision_id, superseded_by FROM decisions
-    WHERE (tenant_id, superseded_by) IN (TABLE forgotten)
-    UNION ALL
-    SELECT next.tenant_id, next.decision_id, d.superseded_by FROM next
-    JOIN decisions d ON (d.tenant_id, d.decision_id) = (next.tenant_id, next.superseded_by)
-    WHERE (next.tenant_id, next.superseded_by) IN (TABLE forgotten))
-  UPDATE decisions d SET superseded_by = next.superseded_by FROM next
-  WHERE (d.tenant_id, d.decision_id) = (next.tenant_id, next.decision_id)
-    AND (next.superseded_by IS NULL
-      OR (next.tenant_id, next.superseded_by) NOT IN (TABLE forgotten))"""
+  UPDATE decisions d SET superseded_by = next.superseded_by FROM decisions next
+  WHERE (d.tenant_id, d.superseded_by) = (next.tenant_id, next.decision_id)
+    AND (next.tenant_id, next.decision_id) IN (TABLE forgotten)"""
 
 
 async def forgotten(dsn: str, by: dict[str, str], *, in_force: bool, really: bool) -> int:
@@ -49,7 +41,8 @@ async def forgotten(dsn: str, by: dict[str, str], *, in_force: bool, really: boo
             values,
         )
         if really:
-            await connection.execute(_REACTIVATE.encode())
+            while (await connection.execute(_REACTIVATE)).rowcount:
+                pass  # as long as one points to a forgotten one
             await connection.execute(
                 "DELETE FROM events WHERE (tenant_id, event_id) IN (TABLE forgotten)"
             )

@@ -105,15 +105,15 @@ async def record(
     """Record events of a session, all or none: on `channel` if they name none, and as a handoff for
     `to_agent`, if there is one. Raises Refused.
     """
-    rows = [await asyncio.to_thread(_row, event, call.database.meaning) for event in events]
-    told = {"tenant_id": call.access.tenant, "actor_id": call.access.agent}
-    told |= {"session_id": session_id, "to_agent": to_agent}
+    told: Row = {"tenant_id": call.access.tenant, "actor_id": call.access.agent}
+    told |= {"session_id": session_id, "to_agent": to_agent, "channel": channel}
+    meaning = call.database.meaning
+    rows = [await asyncio.to_thread(_row, event, told, meaning) for event in events]
     answers: list[str] = []
     async with call.database.transaction(call.access.tenant) as connection:
         known = await _known(connection, call.access.tenant, rows)
         async with connection.pipeline():
             for number, (event, row) in enumerate(zip(events, rows, strict=True), start=1):
-                row |= told | {"channel": event.channel or channel}
                 try:
                     answers.append(json.dumps(await _record(connection, call, row, known)))
                 except Refused as error:
@@ -133,14 +133,15 @@ async def _known(connection: Connection, tenant: str, rows: list[Row]) -> dict[s
     return {row["event_id"]: row["digest"] for row in found}
 
 
-def _row(event: Event, meaning: bool) -> Row:
+def _row(event: Event, told: Row, meaning: bool) -> Row:
     """An event as it is stored, with its secrets masked; its chunks with vectors if `meaning`."""
     text, in_text = mask_all(event.text)
     given = event.model_dump(include={"tags", "refs", "name", "actor_id", "decision", "task"})
     rest, in_rest = mask_all(given)
     decision, task = rest["decision"] or {}, rest["task"] or {}
     row = event.model_dump(include={"kind", "actor_type", "sensitivity"}) | rest
-    digest = json.dumps([row, text], sort_keys=True)
+    row |= told | {"channel": event.channel or told["channel"], "said_by": rest["actor_id"] or ""}
+    digest = hashlib.sha256(json.dumps([row, text], sort_keys=True).encode()).digest()
     reasons = [f"{name}: {'; '.join(decision[name])}" for name in REASONS if decision.get(name)]
     event_id = event.event_id or str(ULID())
     pieces, whole = excerpt("\n".join([text, *reasons]), event.kind, event_id)
@@ -164,7 +165,6 @@ def _row(event: Event, meaning: bool) -> Row:
         "given_id": event.event_id,
         "supersedes": decision.get("supersedes"),
         "task_id": task.get("task_id"),
-        "said_by": rest["actor_id"] or "",
         "ts": event.ts or datetime.now(UTC),
         "content": ({"text": text} if whole else {"excerpt_text": "\n\n".join(pieces)})
         | ({"task": task} if task else {}),
@@ -208,8 +208,6 @@ def _cut(text: str) -> list[str]:
 
 
 async def _record(connection: Connection, call: Call, row: Row, known: dict[str, bytes]) -> Row:
-    who = [row[name] for name in ("digest", "actor_id", "session_id", "channel")]
-    row["digest"] = hashlib.sha256(json.dumps(who).encode()).digest()
     id, decision, artifact = row["event_id"], row["decision"], row["bytes"] is not None
     answer: Row = {"event_id": id, "status": "known", "masked_secrets": row["masked"]}
     answer |= {"artifact_id": id if artifact else None}
@@ -267,7 +265,8 @@ async def _check(connection: Connection, access: Access, row: Row) -> None:
     row["sensitivity"] = row["sensitivity"] or "none"
     for what, order in (("channel", CHANNELS), ("sensitivity", SENSITIVITIES)):
         if former and order.index(row[what]) < order.index(former[what]):
-            raise Refused(f"It would hide what it replaces, which has {what} {former[what]}.")
+            hidden = f"It would hide what it replaces, which has {what} {former[what]}."
+            raise Refused(f"{hidden} Without a {what} of its own, it keeps that.")
     rules = {scope, former["scope"]} if former else {scope}
     if "global" in rules and not access.may_rule:
         raise Refused("This token may neither make nor end rules for all (scope global).")

@@ -5,7 +5,6 @@ import json
 import logging
 import socket
 import traceback
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -43,6 +42,15 @@ TOOLS: dict[str, type[Asked]] = {
 }
 # How Claude Code learns that a whole bundle may be shown; characters.
 LARGE_ANSWERS = {"anthropic/maxResultSizeChars": 500_000}
+_FIRST_TOKEN = """
+Here is a token for the tenant "default" and its agent "default". It will not be shown again:
+
+  export MEMORY_DAEMON_TOKEN={token}
+
+For example, in Claude Code:
+
+  claude mcp add --transport http memory {url} --header "Authorization: Bearer {token}"
+"""
 log = logging.getLogger(__name__)
 
 
@@ -160,12 +168,8 @@ async def _in_sentences(request: Request, go_on: RequestResponseEndpoint) -> Res
     return JSONResponse(answer, status_code=status)
 
 
-async def serve(
-    dsn: str, host: str, port: int, hosts: list[str], ready: Callable[[str, str | None], None]
-) -> None:
-    """Serve until a signal ends it; `ready` is called with the address, and with a token if it is
-    the first. Raises Refused.
-    """
+async def serve(dsn: str, host: str, port: int, hosts: list[str]) -> None:
+    """Serve until a signal ends it; prints the address, and the first token. Raises Refused."""
     if host not in ("127.0.0.1", "localhost", "::1") and not hosts:
         raise Refused(
             f"The host is {host}: other machines can connect. Name the hosts by which they do, in "
@@ -185,5 +189,8 @@ async def serve(
     async with Database(dsn) as database:
         config = uvicorn.Config(application(database, hosts), log_level="warning")
         shown = hosts[0] if hosts else f"[{host}]" if ":" in host else host
-        ready(f"http://{shown}:{listening.getsockname()[1]}/mcp", database.first_token)
+        url = f"http://{shown}:{listening.getsockname()[1]}/mcp"
+        if database.first_token:
+            print(_FIRST_TOKEN.format(token=database.first_token, url=url))
+        print(f"Serving on {url}. Ctrl-C stops it.", flush=True)
         await uvicorn.Server(config).serve(sockets=[listening])
