@@ -39,6 +39,12 @@ def test_a_harmless_text_stays(text: str) -> None:
     assert mask(text) == (text, 0)
 
 
+def test_amid_a_sentence_a_short_word_is_no_credential_and_after_a_flag_it_is() -> None:
+    for text in ("The password is required? Then ask Kim.", "The token is a1b2c3d4e5 for now."):
+        assert mask(text) == (text, 0)
+    assert mask("--token q8Zt3Rk5Vw2Xy7Bn4") == ("--token (masked secret)", 1)
+
+
 def test_rates(capsys: pytest.CaptureFixture[str]) -> None:
     """The rates that SECURITY.md states."""
     sets = {"prefixed": PREFIXED, "common": COMMON, "others": OTHER_SECRETS}

@@ -283,6 +283,7 @@ def test_a_text_that_the_service_refuses_stops_no_other(
     failed = command.run("reembed", "--model", "m", "--yes", code=1).stderr
     assert f"Nothing was changed. Shorten it or split it. Refused: {named}." in failed
     assert "private" not in failed
+    assert "At most 40 memories to embed, about 400 tokens. Their text goes to " in failed
     openai.script.clear()
     for text in ("Fact 3.", "Fact 39."):
         assert command.json("search", text)[0]["content"] == text

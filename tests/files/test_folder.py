@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from command import AS_ANYBODY, Command, invoke, settings
 from conftest import MakeStorage
-from memory_semantic import MemoryStorage, StorageError
+from memory_semantic import MemoryStorage, StorageError, glance
 from processes import finish, release, run, start
 from store_files import OF_A_STORE
 
@@ -132,6 +132,7 @@ async def test_folders_of_other_users_are_refused(make_storage: MakeStorage, roo
     with pytest.raises(StorageError, match="another user") as told:
         await make_storage().store("y")
     assert "Remove" not in str(told.value) and "uid 12345" in str(told.value)
+    assert glance.memories(root, "sam") is None  # nor does a start show it
     assert "belongs to another user" in agents(root)["problem"]
     refuses(root, "belongs to another user")
     [advice] = re.findall("`sudo (.*)`", str(told.value))

@@ -14,7 +14,14 @@ from typing import Any
 
 import pytest
 from command import Command
-from memory_semantic import DamagedStoreError, Memory, MemoryStorage, StorageError
+from memory_semantic import (
+    DamagedStoreError,
+    EmbeddingGenerator,
+    Memory,
+    MemoryStorage,
+    StorageError,
+    upkeep,
+)
 from memory_semantic.errors import readable_size
 from memory_semantic.files import disk, journal
 from memory_semantic.limits import JOURNAL_SLACK
@@ -255,6 +262,10 @@ async def test_without_room_the_store_works_and_a_forget_says_what_it_takes(
     takes = readable_size(2 * (disk.size(shard, holes=False) + path.stat().st_size))
     with pytest.raises(StorageError, match=f"{takes} to write the store anew.*Nothing was changed"):
         await plain.delete([doomed.id])
+    other = EmbeddingGenerator("static")
+    wanted = await upkeep.info_with(plain.place, plain.config, other)
+    with pytest.raises(StorageError, match=r"to write the store anew.*Nothing was changed"):
+        await upkeep.reembed(plain.place, wanted, other, lambda done, of: None)
     assert await plain.count() == 2 and len(list(path.parent.glob("qdrant.db/shard*"))) == 1
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=needed - 1))
     for call in (plain.store("y"), plain.search("x")):
