@@ -4,8 +4,9 @@ import re
 
 import bpe_openai
 import pytest
-from memory_daemon_process import Agent, DaemonProcess, wait_until
+from memory_daemon_process import Agent, DaemonProcess
 from memory_semantic import estimate_tokens
+from processes import wait_until
 
 pytestmark = pytest.mark.timeout(300)  # a slow machine writes the rows in a minute
 
