@@ -141,13 +141,8 @@ class TestAtAStart:
         hook.json("store", CHOSEN, "--replaces", old)
         gone = hook.json("store", "The safe is behind the painting.")["memory_id"]
         hook.run("forget", gone, "--yes")
-        past = {
-            "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-            "expires": datetime(2026, 1, 2, tzinfo=UTC),
-        }
-        asyncio.run(
-            storage.restore([Memory(agent_id="sam", content="The office is closed.", **past)])
-        )
+        closed = Memory(agent_id="sam", content="The office is closed.", expires=datetime.now(UTC))
+        asyncio.run(storage.restore([closed]))
         text = hook.text("claude_start")
         assert "(agent) " + TABS in text and CHOSEN in text
         for absent in ("evil", "MySQL", "painting", "office", RULE):

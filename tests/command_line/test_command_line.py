@@ -163,13 +163,6 @@ def test_the_counts_of_list_stats_and_the_page_agree(three: Command, tmp_path: P
     assert re.search(r" expired\t.*\tIt rains", listed) and re.search(r" replaced\t.*\tWe", listed)
 
 
-def test_the_page_of_an_empty_store(command: Command, tmp_path: Path) -> None:
-    command.run("store", "We use tabs.")
-    command.run("forget", "--since", "1d", "--yes")
-    page = tmp_path / "page.html"
-    assert command.json("stats", "--html", str(page))["memories"] == 0 and page.exists()
-
-
 def test_list_is_newest_first_and_can_be_filtered(command: Command, storage: MemoryStorage) -> None:
     now = datetime.now(UTC)
     old = ("old", ["a"], now - timedelta(days=30))
