@@ -402,12 +402,16 @@ def test_a_list_loads_no_more_than_the_core(command: Command) -> None:
 
 
 @pytest.mark.usefixtures("no_map")
-def test_shows_what_is_recalled_and_at_how_many_prompts_recall_was_silent(
+def test_shows_what_is_recalled_if_that_is_on_and_at_how_many_prompts_recall_was_silent(
     command: Command, make_storage: MakeStorage, clock: Clock, tmp_path: Path
 ) -> None:
-    storage = make_storage(usage=True)
+    storage, html = make_storage(usage=True), tmp_path / "page.html"
     texts = ["The deploy day is Tuesday.", "Anna likes tea.", "Never read."]
     often, later, never = asyncio.run(storage.store_many(texts))
+    command.run("search", "tea")
+    assert "usage" not in command.json("stats")
+    command.run("stats", "--html", str(html))
+    assert '"recorded":null' in html.read_text()
     for ids in ([often], [often], [], [later], [], []):
         clock.advance(days=1)
         asyncio.run(storage.record_prompt(ids, clock.now))
@@ -422,26 +426,15 @@ def test_shows_what_is_recalled_and_at_how_many_prompts_recall_was_silent(
     said = command.run("stats").stdout
     assert "\nsearches  1 since 2026-06-16, median 0 ms\n" in said
     assert "\nprompts   7 since 2026-06-16, recall was silent at 57 %\n" in said
-    command.run("stats", "--html", str(tmp_path / "page.html"))
-    page = (tmp_path / "page.html").read_text()
-    assert '"recalled":2' in page and '"recorded":"2026-06-16T' in page
-
-
-@pytest.mark.usefixtures("no_map")
-def test_searches_by_the_command_count_if_that_is_on(command: Command, tmp_path: Path) -> None:
-    stored = command.json("store", "one")["memory_id"]
-    command.run("search", "one")
-    assert "searches" not in command.run("stats").stdout and "usage" not in command.json("stats")
-    page = tmp_path / "page.html"
-    command.run("stats", "--html", str(page))
-    assert '"recorded":null' in page.read_text()
     settings(usage="true")
-    command.run("search", "one")
+    command.run("search", "tea", "--limit", "1")
     usage = command.json("stats")["usage"]
-    assert sum(usage["searches"].values()) == 1 and usage["milliseconds"] > 0
-    assert [each["id"] for each in usage["recalled"]] == [stored]
-    assert re.fullmatch(r"[0-9T:.-]{26}\+00:00", usage["first"])
-    assert "searches  1 since" in command.run("stats").stdout
+    assert sum(usage["searches"].values()) == 2 and usage["milliseconds"] > 0
+    assert [each["times"] for each in usage["recalled"] if each["id"] == later] == [3]
+    assert usage["first"] == "2026-06-16T12:00:00.000000+00:00"
+    command.run("stats", "--html", str(html))
+    page = html.read_text()
+    assert '"recalled":2' in page and '"recorded":"2026-06-16T' in page
 
 
 def test_stats_count_by_day_month_or_year_and_tag(command: Command, sam: MemoryStorage) -> None:
