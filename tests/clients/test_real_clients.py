@@ -4,7 +4,6 @@ real programs, with scripted models.
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,13 +48,6 @@ def stores(content: str) -> Call:
     return Call("memory_store", {"content": content})
 
 
-def corrects(old: str, content: str) -> Callable[[Request], Call]:
-    """Stores this in place of what was shown."""
-    return lambda request: Call(
-        "memory_store", {"content": content, "replaces": request.id_of(old)}
-    )
-
-
 def test_the_first_request_holds_both_tools_and_what_is_remembered(
     clients: Clients, client: str
 ) -> None:
@@ -91,8 +83,11 @@ def test_codex_runs_no_hook_that_the_person_does_not_trust(clients: Clients) -> 
 
 
 def test_told_in_one_corrected_in_the_other_and_gone_in_the_next(clients: Clients) -> None:
+    def corrects(request: Request) -> Call:
+        return Call("memory_store", {"content": QUINCE, "replaces": request.id_of(PEAR)})
+
     clients.talk("claude", f"{PEAR} Remember that.", stores(PEAR))
-    told = clients.talk("codex", QUINCE, corrects(PEAR, QUINCE))
+    told = clients.talk("codex", QUINCE, corrects)
     told.expects(PEAR in told.first().said, "what Claude Code stored, in the first request")
     assert '"replaced"' in told.requests[-1].said
     for client in ROLES:
