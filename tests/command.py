@@ -35,10 +35,11 @@ def settings(file: str = "~/.amplifier/settings.yaml", /, **config: str) -> Path
 
 
 class Command:
-    """Runs commands on the store of `sam` under `root`."""
+    """Runs commands on the store of `sam` under `root`, or, without, where the settings say."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root or Path("~/.amplifier/memory").expanduser()
+        self._options = ["--root", str(root)] if root else []
 
     def run(self, *arguments: str, input: str | IO[bytes] | None = None, code: int = 0) -> Result:
         """See `invoke`."""
@@ -59,14 +60,11 @@ class Command:
             text=True,
         )
 
-    def limited(
-        self, limits: str, *arguments: str, **environment: str
-    ) -> "subprocess.CompletedProcess[str]":
+    def limited(self, limits: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """A command in a separate process, for a minute at most, under these limits of `ulimit`."""
         limited = f'ulimit {limits} && exec "$@"'
         return subprocess.run(
             ["bash", "-c", limited, "bash", str(EXECUTABLE), *self._all(arguments)],
-            env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -75,4 +73,4 @@ class Command:
 
     def _all(self, arguments: tuple[str, ...]) -> list[str]:
         named = "--agent" in arguments
-        return [*arguments, "--root", str(self.root), *([] if named else ["--agent", "sam"])]
+        return [*arguments, *self._options, *([] if named else ["--agent", "sam"])]

@@ -1,18 +1,12 @@
 """A local HTTP server in place of an OpenAI-compatible embeddings service."""
 
 import json
-import random
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from local_server import Answer, LocalServer
-
-
-def vector_of(text: str, dimensions: int) -> list[float]:
-    """Numbers that depend only on the text."""
-    source = random.Random(text)
-    return [source.uniform(-1, 1) for _ in range(dimensions)]
+from plain_vectors import vector_of
 
 
 def error(status: int, code: str = "", **headers: str) -> Answer:

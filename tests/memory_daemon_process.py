@@ -6,7 +6,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -162,14 +161,6 @@ class Agent:
         """These columns of its tenant's rows, as the owner of the database."""
         query = f"SELECT {columns} FROM {table} WHERE tenant_id = %s ORDER BY {order}"
         return self._daemon.sql(query, self.tenant)
-
-
-def wait_until(done: Any, seconds: float = 20) -> None:
-    """Wait until `done()` is true; fails after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 async def one_of_everything(agent: Agent) -> None:

@@ -10,9 +10,9 @@ class PlainVectors(EmbeddingGenerator):
         super().__init__("plain", dimensions=32)
 
     async def _embed(self, texts: list[str]) -> list[list[float]]:
-        return [_vector(text) for text in texts]
+        return [vector_of(text, 32) for text in texts]
 
 
-def _vector(text: str) -> list[float]:
+def vector_of(text: str, dimensions: int) -> list[float]:
     source = random.Random(text)
-    return [source.gauss(0, 1) for _ in range(32)]
+    return [source.gauss(0, 1) for _ in range(dimensions)]

@@ -115,18 +115,21 @@ class TestAQuote:
         assert (stored.get("said_by") == "user") is counts
         assert ("Pinned, and shown at the start of each" in stored["status"]) is counts
         shown = command.json("show", stored["memory_id"])
-        assert shown.get("quote", "") == (RULE if counts else "")
+        heard = (shown["said_by"], shown.get("quote"), shown.get("pinned"))
+        assert heard == (("user", RULE, True) if counts else ("agent", None, None))
         sessions = (root / ".hooks").rglob("*.json")
         assert not any(RULE in each.read_text() for each in sessions)
 
     @pytest.mark.parametrize("entry", ["sdk-cli", "mcp", ""])
-    def test_of_a_program_or_a_sub_agent_does_not(
+    def test_of_a_program_does_not_and_the_command_that_pins_is_named(
         self, root: Path, monkeypatch: pytest.MonkeyPatch, entry: str
     ) -> None:
         monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
         with Raw(root) as server:
             server.hook("before_prompt", prompt=RULE, session="a")
-            assert "said_by" not in self.stored(server)
+            stored = self.stored(server)
+        assert "said_by" not in stored and stored["status"].startswith("stored. Not pinned. If ")
+        assert f"agent-memory pin {stored['memory_id']} --agent sam" in stored["status"]
 
     def test_in_codex_its_turn_says_whose_it_is(
         self, root: Path, monkeypatch: pytest.MonkeyPatch

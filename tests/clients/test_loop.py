@@ -4,11 +4,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command import Command
 from mcp_client import CHOSEN, Raw
+from processes import loaded
 
 KEY = "io.modelcontextprotocol/"
 VERSION = f"{KEY}protocolVersion"
@@ -54,14 +54,9 @@ def test_a_line_that_is_wrong_is_answered_with_an_error_and_what_asks_nothing_is
             server.write(line)
             server.send("ping")
             assert server.read()["result"] == {}, line
-
-
-def test_half_an_emoji_is_refused_in_words_and_nothing_is_stored(command: Command) -> None:
-    with Raw(command.root) as server:
-        for tool, argument in (("memory_store", "content"), ("memory_search", "query")):
-            answer = server.call(tool, **{argument: "half \ud83d"})
-            assert answer["isError"] and "half an emoji" in answer["content"][0]["text"]
-    assert not command.root.exists()
+        answer = server.call("memory_store", content="half \ud83d")
+        assert answer["isError"] and "half an emoji" in answer["content"][0]["text"]
+    assert not root.exists()
 
 
 def test_without_a_handshake_each_call_says_the_version_and_what_it_does_not_say_is_named(
@@ -123,52 +118,37 @@ serve(Server())
 """
 
 
-def served(load: str, *methods: str) -> tuple[list[dict[str, Any]], str]:
-    """What such a server answers, and what is on its standard error."""
-    lines = [
-        json.dumps({"jsonrpc": "2.0", "id": n, "method": method, "params": {"a": 1}})
-        for n, method in enumerate(methods)
-    ]
-    command = [sys.executable, "-c", SERVER % load]
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True)
-    return [json.loads(each) for each in done.stdout.splitlines()], done.stderr
-
-
-def test_what_a_library_prints_spoils_no_answer() -> None:
-    [answer], errors = served("return self.answer", "tools/call")
-    assert answer["result"] == {"called": {"a": 1}} and errors.count("noise") == 2
-
-
-def test_what_cannot_be_loaded_is_told_by_each_call() -> None:
-    load = "raise ImportError('secret text')"
-    [listed, *called], _ = served(load, "tools/list", "tools/call", "tools/call")
-    assert listed["result"] == {"tools": []} and len(called) == 2
-    for each in called:
-        message = each["error"]["message"]
-        assert "ImportError" in message and "secret text" not in message
-
-
-def test_what_could_not_be_loaded_is_tried_again_by_the_next_call(tmp_path: Path) -> None:
+def test_what_cannot_be_loaded_is_told_by_each_call_and_what_a_library_prints_spoils_no_answer(
+    tmp_path: Path,
+) -> None:
     there, pipe = tmp_path / "there", subprocess.PIPE
-    load = f"os.remove({str(there)!r}); return self.answer"
-    command = [sys.executable, "-c", SERVER % load]
+    command = [sys.executable, "-c", SERVER % f"os.remove({str(there)!r}); return self.answer"]
+    lists, loads = {"result": {"tools": []}}, {"result": {"called": {"a": 1}}}
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as server:
         assert server.stdin and server.stdout
-        for expected in ("error", "result", "result"):
-            server.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}\n')
+        for method, expected in (
+            ("tools/list", lists),
+            *[("tools/call", "FileNotFoundError")] * 2,
+            *[("tools/call", loads)] * 2,  # once it can be
+        ):
+            if expected == loads:
+                there.touch()
+            call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"a": 1}}
+            server.stdin.write(f"{json.dumps(call)}\n")
             server.stdin.flush()
-            assert expected in json.loads(server.stdout.readline())
-            there.touch()
-        server.communicate()
+            answer = json.loads(server.stdout.readline())
+            if isinstance(expected, str):
+                message = answer["error"]["message"]
+                assert expected in message and str(there) not in message
+            else:
+                assert answer == {"jsonrpc": "2.0", "id": 1, **expected}
+        assert server.communicate()[1].count("noise") == 4
 
 
 def test_the_first_answers_need_nothing_that_takes_long() -> None:
     script = """
-import sys
 import memory_mcp.loop
 from memory_mcp.handlers import Handlers
 Handlers({"agent_identity": "sam"}, "", "")
-slow = {"asyncio", "numpy", "openai", "pydantic", "qdrant_edge", "tokenizers", "yaml"}
-print(*slow & set(sys.modules))
 """
-    assert subprocess.check_output([sys.executable, "-c", script], text=True).strip() == ""
+    assert loaded(script) == ("", [])

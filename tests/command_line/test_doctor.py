@@ -162,12 +162,6 @@ class TestSettings:
         assert identity["state"] == "warning" and str(path) in identity["mend"]
         assert "AMPLIFIER_AGENT_IDENTITY names 'alice', but is not used" in identity["text"]
 
-    def test_a_file_that_is_not_yaml(self) -> None:
-        path = settings()
-        path.write_text("overrides: [ # tool-memory-semantic\n")
-        problem = invoke("doctor", code=1).stdout
-        assert f"✗ settings    {path}" in problem and "line 2" in problem
-
 
 def test_a_service_that_is_down_or_refuses_is_named_and_no_short_outage_changes_the_store(
     fresh: Doctor, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch

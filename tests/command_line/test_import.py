@@ -358,22 +358,19 @@ class TestBounds:
         assert (f"left out: 1.\n  {name}, {fault}" in said) == bool(fault)
         assert texts(command).keys() == {*held}
 
-    @pytest.mark.parametrize(
-        ("name", "text"),
-        [
-            ("CLAUDE.md", "# Title\n---\n"),
-            (".cursorrules", "---\n"),
-            ("conversations.json", '[{"mapping": {}}, {"mapping": null}]'),
-            ("x.json", "no JSON"),
-        ],
-    )
     def test_a_known_form_that_holds_nothing_is_not_read_by_lines(
-        self, command: Command, tmp_path: Path, name: str, text: str
+        self, command: Command, tmp_path: Path
     ) -> None:
-        (tmp_path / name).write_text(text)
-        said = command.run("import", str(tmp_path / name), code=1).stderr
-        why = "line 1: it is not" if name == "x.json" else "No memories of another tool are"
-        assert f"nothing was changed.\n  {why}" in said and not command.root.exists()
+        nothing = "No memories of another tool are"
+        for name, text, why in (
+            ("CLAUDE.md", "# Title\n---\n", nothing),
+            (".cursorrules", "---\n", nothing),
+            ("conversations.json", '[{"mapping": {}}, {"mapping": null}]', nothing),
+            ("x.json", "no JSON", "line 1: it is not"),
+        ):
+            (tmp_path / name).write_text(text)
+            said = command.run("import", str(tmp_path / name), code=1).stderr
+            assert f"nothing was changed.\n  {why}" in said and not command.root.exists()
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
 """`agent-memory model`: one command from nothing to a store with a model that runs here."""
 
-import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -14,16 +13,10 @@ from command import Command, invoke, settings
 from memory_semantic import EmbeddingGenerator, MemoryStorage
 from memory_semantic.limits import MULTILINGUAL
 from model_hub import BGE, FILE_OF, ModelHub
+from processes import wait_until
 from qdrant_server import QdrantServer
 
 TEXTS = [f"The {color} door leads to room {number}." for number, color in enumerate("abc" * 90)]
-
-
-class InEveryFolder(Command):
-    """Without --root: on the stores that sessions have."""
-
-    def _all(self, arguments: tuple[str, ...]) -> list[str]:
-        return [*arguments, *([] if "--agent" in arguments else ["--agent", "sam"])]
 
 
 @pytest.fixture
@@ -32,8 +25,9 @@ def root() -> Path:
 
 
 @pytest.fixture
-def command(root: Path) -> Command:
-    return InEveryFolder(root)
+def command() -> Command:
+    """On the stores that sessions have."""
+    return Command()
 
 
 @pytest.fixture
@@ -77,7 +71,7 @@ async def test_an_interruption_leaves_a_working_store_and_the_next_run_finishes(
     await sam.store_many(TEXTS)
     hub.cut = FILE_OF[BGE]
     fetching = command.start("model", "use", BGE, "--yes")
-    await until(lambda: hub.cut in hub.fetched)
+    wait_until(lambda: hub.cut in hub.fetched, 60)
     fetching.send_signal(signal.SIGINT)  # while the rest does not come
     assert "Interrupted. Nothing was changed. Run it again" in fetching.communicate(timeout=9)[1]
     assert fetching.returncode == 1 and (await sam.search(TEXTS[7]))[0].content == TEXTS[7]
@@ -85,7 +79,7 @@ async def test_an_interruption_leaves_a_working_store_and_the_next_run_finishes(
     hub.go_on.set()
     embedding = command.start("model", "use", BGE, "--yes")
     gathered = partial(command.root.glob, "sam/qdrant.db/*.vectors")
-    await until(lambda: any(gathered()) or embedding.poll() is not None)
+    wait_until(lambda: any(gathered()) or embedding.poll() is not None, 60)
     embedding.send_signal(signal.SIGINT)
     said = embedding.communicate(timeout=50)[1]
     assert embedding.returncode in (0, 1), said
@@ -94,13 +88,6 @@ async def test_an_interruption_leaves_a_working_store_and_the_next_run_finishes(
     use(command, BGE, "--yes")
     with_model = MemoryStorage("sam", {"storage_root": str(command.root)})
     assert (await with_model.search(TEXTS[7]))[0].content == TEXTS[7]
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Wait until something is `true`, for a minute at most."""
-    async with asyncio.timeout(60):
-        while not true():
-            await asyncio.sleep(0.01)
 
 
 def test_without_a_store_it_makes_one_which_keeps_the_model(command: Command) -> None:

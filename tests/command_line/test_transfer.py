@@ -105,6 +105,7 @@ ANY_MEMORY = st.fixed_dictionaries(
         "content": st.text(min_size=1, max_size=200),
         "tags": st.lists(st.text(min_size=1, max_size=20), max_size=4),
         "timestamp": TIMES,
+        "said_by": st.sampled_from((None, "user", "agent", "tool")),
     }
 )
 
@@ -172,6 +173,7 @@ HEADER = (
     '{"format": "agent-memory", "version": 1, "agent": "sam", "exported": "2026-01-01T00:00Z", '
     '"memories": %d}\n{"content": "a"}'
 )
+JOURNAL = (HEADER % 0).replace("}\n", ', "shard": "shard-1"}\n')
 LINE = '{"content": "We chose PostgreSQL, 漢字."}\r\n'
 PACKED = [
     (name, gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
@@ -191,6 +193,7 @@ class TestOtherFiles:
             ("x", "memories:\n- content: 2026\n  context: ''\n", ["2026"]),
             ("x", '[\n{"content": "this"},\n{"content": "and"}]', ["this", "and"]),
             ("x", f'{HEADER % 3}\n[{{"content": "b"}}, {{"content": "c", "format": 1}}]', [*"abc"]),
+            ("x", JOURNAL + JOURNAL.replace('"a"', '"b"'), [*"ab"]),
             ("x", '{"content": "text", "format": "plain", "context": " "}', ["text"]),
             *(("x", empty, []) for empty in ("", " \n", "[]")),
         ],
@@ -384,16 +387,6 @@ class TestAuthority:
             assert json.loads(said.stdout)["not_believed"] == 3
         elif not believed:
             assert told in said.stdout and "agent-memory pin ID --agent sam" in said.stderr
-
-
-def test_joined_journals_come_whole(command: Command, root: Path, file: Path) -> None:
-    texts = {"sam": "We use tabs.", "bob": "We use spaces."}
-    for agent, text in texts.items():
-        command.run("store", text, "--agent", agent)
-    file.write_bytes(b"".join((root / each / "memories.jsonl").read_bytes() for each in texts))
-    command.run("import", str(file), "--agent", "alice")
-    kept = [memory["content"] for memory in command.json("list", "--agent", "alice")]
-    assert sorted(kept) == sorted(texts.values())
 
 
 def test_an_expiry_comes_along_whatever_is_beside_it() -> None:

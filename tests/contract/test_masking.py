@@ -1,23 +1,68 @@
-"""Keys and passwords do not become memories; texts that only look a little like them stay."""
+"""Keys and passwords do not become memories; texts that only look a little like them stay.
+
+The credentials of `credentials.txt` are generated when this runs, in the form that their issuers
+describe; the texts of `harmless.txt` have none.
+"""
 
 import random
 import re
+import string
 import sys
 import time
 import tomllib
 from pathlib import Path
 
-import credentials
 import pytest
 from conftest import MakeStorage, MakeTools, Tools
-from credentials import HARMLESS, LOOKALIKES, OTHER_HARMLESS, OTHER_SECRETS, PLACED, PREFIXED, Case
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage, masking
 from memory_semantic.masking import mask
 from rstr import Rstr
 from store_files import bytes_of
 
-COMMON = {**PLACED, **credentials.NAMED}
+_SOURCE = random.Random(7)
+_ALPHABETS = {
+    "chars": string.ascii_letters + string.digits,
+    "low": string.ascii_lowercase + string.digits,
+    "up": string.ascii_uppercase + string.digits,
+    "hexa": "0123456789abcdef",
+    "digits": string.digits,
+}
+_UUID = "-".join(f"{{hexa {size}}}" for size in (8, 4, 4, 4, 12))
+
+# A text with "¤" in place of the secret, and the secret.
+Case = tuple[str, str]
+
+
+def chars(number: int, kind: str = "chars") -> str:
+    """Random characters, including a capital, a small letter and a digit if there is room."""
+    text = "".join(_SOURCE.choices(_ALPHABETS[kind], k=number))
+    return f"{text[:-3]}kQ7" if kind == "chars" and number > 8 else text
+
+
+def _section(name: str, file: str = "harmless.txt") -> list[str]:
+    """The lines of a section of a file."""
+    text = Path(__file__).with_name(file).read_text()
+    lines = text.split(f"[{name}]\n")[1].split("\n\n")[0].splitlines()
+    read = (re.sub(r"\\([\\n])", lambda m: m[1].replace("n", "\n"), line) for line in lines)
+    return [line for line in read if not line.startswith("# ")]
+
+
+def _cases(name: str) -> dict[str, Case]:
+    """The credentials of a section, by their names."""
+    cases = {}
+    for row in _section(name, "credentials.txt"):
+        called, text, form = row.replace("{uuid}", _UUID).split(" | ")
+        cases[called] = text, re.sub(r"\{(\w+) (\d+)\}", lambda m: chars(int(m[2]), m[1]), form)
+    return cases
+
+
+PREFIXED, PLACED, NAMED = map(_cases, ("prefixed", "placed", "named"))
+OTHER_SECRETS = _cases("other secrets")
+HARMLESS, OTHER_HARMLESS = _section("harmless"), _section("other harmless")
+# Look like the shapes of gitleaks, or like a secret that is named or told, and are none.
+LOOKALIKES = _section("lookalikes")
+COMMON = {**PLACED, **NAMED}
 
 
 def hides(case: Case) -> bool:
@@ -119,7 +164,7 @@ async def test_a_text_that_is_as_long_as_possible(tools: Tools, storage: MemoryS
     assert "10,001" in await tools.refused("memory_store", content=f"{text(1)}x")
 
 
-KEY = f"sk-proj-{credentials.chars(60)}"
+KEY = f"sk-proj-{chars(60)}"
 
 
 async def test_a_store_masks_before_anything_else_sees_it(

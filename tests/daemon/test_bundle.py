@@ -4,8 +4,9 @@ import re
 
 import bpe_openai
 import pytest
-from memory_daemon_process import Agent, DaemonProcess, wait_until
+from memory_daemon_process import Agent, DaemonProcess
 from memory_semantic import estimate_tokens
+from processes import wait_until
 
 pytestmark = pytest.mark.timeout(300)  # a slow machine writes the rows in a minute
 
@@ -298,12 +299,27 @@ async def test_what_may_be_seen_is_found_behind_the_rest(daemon: DaemonProcess, 
     assert "A wombat" in bundle and "the server builds" not in bundle
 
 
-async def test_a_long_message_is_cut_at_blank_lines_and_kept_whole(sam: Agent) -> None:
+async def test_a_long_message_is_cut_at_blank_lines_a_long_result_and_both_are_kept_whole(
+    sam: Agent,
+) -> None:
     text = "\n\n".join(f"Paragraph {n}. " + "Some words of it. " * 40 for n in range(60))
     told = await sam.record(text)
     assert told["chunks"] == 8 and told["artifact_id"]
     chunks = [row[0] for row in sam.rows("text", "chunks", "chunk_id")]
     assert all(len(each) <= 3_100 for each in chunks)
     assert chunks[1].startswith("Paragraph") and "Paragraph 59" in chunks[7]
-    page = await sam.ask("get_artifact", artifact_id=told["event_id"], max_chars=100_000)
-    assert page.split("\n", 1)[1] == text
+    log = "".join(f"Step {n} was done.\n" for n in range(15_000))
+    result = await sam.record(log, "tool_result", actor_type="tool")
+    *_, (excerpt, tokens) = sam.rows("text, token_est", "chunks", "chunk_id")
+    assert len(excerpt) <= 4_100 and tokens > 0
+    assert sam.rows("content", "events")[1] == ({"excerpt_text": excerpt},)
+    kept = [(text.encode(),), (log.encode(),)]
+    assert sam.rows("bytes", "artifacts", "octet_length(bytes)") == kept
+    for event, whole in ((told, text), (result, log)):
+        pages = ""
+        for offset in range(0, len(whole), 100_000):
+            page = {"artifact_id": event["event_id"], "offset": offset, "max_chars": 100_000}
+            where, part = (await sam.ask("get_artifact", **page)).split("\n", 1)
+            assert ("this is the end" in where) == (offset + 100_000 >= len(whole))
+            pages += part
+        assert pages == whole

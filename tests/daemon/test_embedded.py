@@ -15,7 +15,8 @@ import pytest
 from mcp import MCPError
 from memory_daemon import embedded
 from memory_daemon.database import Refused
-from memory_daemon_process import Agent, DaemonProcess, wait_until
+from memory_daemon_process import Agent, DaemonProcess
+from processes import wait_until
 
 pytestmark = pytest.mark.timeout(300)  # a slow machine starts its servers in a minute
 USER = """

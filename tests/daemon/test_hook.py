@@ -101,7 +101,12 @@ async def test_records_any_text(sam: Agent) -> None:
     texts = ["nul \0 and \x1b[31m", "한국어 텍스트", "\1" * 3_000_000, "  \n "]
     for text in texts:
         await play(sam, [f"turbine {text[:100]}"], [call(), text[:50]], result=text)
-    assert len(recorded(sam, "kind")) == 4 * len(texts)
+    said = [text for content in recorded(sam, "content") for text in content.values()]
+    assert len(said) == 4 * len(texts)
+    for number, text in enumerate(texts):
+        prompt, _, result, answer = said[4 * number : 4 * number + 4]
+        part = text[:50].replace("\0", "\ufffd").strip()
+        assert part in prompt and part in result and part in answer
 
 
 async def test_what_a_model_said_is_recorded_once_if_it_is_steered_or_a_prompt_denied(

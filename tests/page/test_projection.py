@@ -44,9 +44,8 @@ def test_similar_memories_are_close_together_and_the_same_give_the_same_map() ->
 
 
 def test_the_page_is_written_without_a_map_if_it_is_not_installed(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = Command(root)
     command.run("store", "We chose PostgreSQL.")
     file = tmp_path / "page.html"
     command.run("stats", "--html", str(file))

@@ -9,29 +9,8 @@ import locomo
 import page
 import pytest
 import run
-import speed
 from recall_sets import Answer, Question, score
 from scripted import REPOSITORY
-from stores.peers import Failed, Peer, Runs
-
-
-def test_only_a_failure_of_ours_makes_a_run_incomplete() -> None:
-    rows = {"agent-memory": {"failed": "import: no"}, "mem0": {"failed": "no"}}
-    rows["agent-memory, endpoint"] = {"failed": "not tried above 10000"}
-    assert speed.ours_failed({"stores": {"1000": rows}}) == ["agent-memory"]
-    assert speed.ours_failed({"calls": []}) == []
-
-
-def test_a_step_is_ended_by_the_time_of_ours_and_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The waiting one would wait for ever; ours, which is asked first, has no limit."""
-    ours, other = Peer("ours", "", "AgentMemory", ()), Peer("other", "", "Chroma", ())
-    code = {"ours": "print(1)", "other": "import signal; signal.pause()"}
-    asked = "stores.peers.command_of"
-    monkeypatch.setattr(asked, lambda peer, *_: ["python3", "-c", code[peer.name]])
-    runs = Runs()
-    assert runs.run(ours, "fill")[0] == 1
-    with pytest.raises(Failed, match="times as long as ours"):
-        runs.run(other, "fill")
 
 
 def test_the_documents_are_what_the_results_say(tmp_path: Path) -> None:
@@ -45,17 +24,6 @@ def test_the_documents_are_what_the_results_say(tmp_path: Path) -> None:
     text = (tmp_path / "docs/benchmarks.md").read_text()
     stamps = re.findall(r"`uv run benchmarks/run.py --parts (\w+)[^`]*`, version (\S+) on", text)
     assert dict(stamps) == {part: saved["ran"][part]["version"] for part in run.PARTS}
-
-
-def test_a_part_that_failed_says_so() -> None:
-    ran = {"version": "9.8.7", "started": "2026-11-25T10:00:00+00:00", "quick": True}
-    text = page.stamp("speed", ran | {"failed": "ValueError: a | b"})
-    assert text.startswith("`uv run benchmarks/run.py --parts speed --quick`, version 9.8.7 on 20")
-    assert "Not figures to quote" in text and "not complete: ValueError: a \\| b." in text
-    marked = "a\n<!-- measured speed -->\nold\n<!-- /measured -->\nb <!-- measured -->\n"
-    marked += "<!-- /measured -->"
-    filled = page.fill(marked, {"speed": "new"})
-    assert "measured speed -->\nnew\n<!--" in filled and "This part was not run." in filled
 
 
 def test_what_is_saved_is_loaded_without_places_and_addresses(tmp_path: Path) -> None:

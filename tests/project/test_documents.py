@@ -30,19 +30,6 @@ def blocks(text: str, language: str) -> list[str]:
     return [block for named, block in fenced if named == language]
 
 
-def test_the_example_at_the_top_of_the_readme() -> None:
-    commands = blocks(README, "bash")[0].split("\n")
-    assert commands[0].split("   #")[0] == "pip install uv && uv run examples/remember.py"
-    example = subprocess.run(
-        [sys.executable, "-W", "error", REPOSITORY / "examples/remember.py"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert (example.returncode, example.stderr) == (0, "")
-    assert list((Path.home()).iterdir()) == []  # it uses a store of its own
-
-
 def test_what_the_readme_tries(tmp_path: Path) -> None:
     """A terminal shows the score, and above the text what else is known of it."""
     command = Command(tmp_path / "memory")

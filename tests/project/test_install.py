@@ -9,8 +9,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from mcp.client.stdio import StdioServerParameters
-from mcp_client import connected
 from scripted import MEMORY_MODULE, REPOSITORY
 
 # That of the real home, so that nothing is fetched twice.
@@ -72,19 +70,20 @@ def test_the_first_command_runs_in_a_bare_clone(clone: Path) -> None:
         assert 100 < megabytes(environment) <= 250
     finally:
         shutil.rmtree(environment)
+    assert [*Path.home().iterdir()] == []  # it uses a store of its own
     assert not (clone / ".venv").exists() and not (clone / "uv.lock").exists()
 
 
-async def test_installed_without_a_clone_updated_and_removed(clone: Path, tmp_path: Path) -> None:
+def test_installed_without_a_clone_updated_and_removed(clone: Path, tmp_path: Path) -> None:
     environment = tools(tmp_path)
 
     def as_told(beginning: str) -> None:
         told = re.sub(r"git\+https://[^#]+", f"git+file://{clone}", line("README.md", beginning))
         subprocess.run(shlex.split(told), cwd=tmp_path, env=environment, check=True)
 
-    def run(*arguments: str) -> str:
+    def run(*arguments: str, input: str = "") -> str:
         command = [tmp_path / "bin/agent-memory", *arguments]
-        return subprocess.check_output(command, env=environment, text=True)
+        return subprocess.check_output(command, env=environment, text=True, input=input)
 
     as_told("uv tool install ")
     assert "agent-memory" in run("--version")
@@ -96,15 +95,9 @@ async def test_installed_without_a_clone_updated_and_removed(clone: Path, tmp_pa
     run("stats", "--html", str(tmp_path / "page.html"))
     assert "We chose PostgreSQL" in (tmp_path / "page.html").read_text()
     assert "✗" not in run("doctor")
-
-    block = (REPOSITORY / "docs/clients.md").read_text().split("```json\n")[1].split("```")[0]
-    told = json.loads(block)["mcpServers"]["memory"]
-    started = shutil.which(told["command"], path=environment["PATH"]) or ""
-    assert started.startswith(str(tmp_path))
-    server = StdioServerParameters(command=started, args=told["args"], env=environment)
-    async with connected(server) as memory:
-        answer = await memory.ask("memory_search", query="Which database?")
-    assert answer["memories"][0]["content"] == found["content"]
+    search = {"name": "memory_search", "arguments": {"query": "Which database?"}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": search}
+    assert "We chose PostgreSQL" in run("mcp", input=json.dumps(call))
 
     project = clone / "modules/tool-memory-semantic/pyproject.toml"
     project.write_text(re.sub(r'(?m)^version = ".*"$', 'version = "99.0"', project.read_text()))
