@@ -82,7 +82,7 @@ def test_a_folder_with_a_name_that_is_no_text_is_a_project(tmp_path: Path) -> No
     for name, shown in (("caf\udce9", "caf\ufffd"), (" ", None)):
         (tmp_path / name).mkdir()
         found = project(tmp_path / name)
-        assert found["project"] == shown or found["project"] == found["project_id"]
+        assert found["project"] == (shown or found["project_id"])
 
 
 def test_a_folder_that_was_removed_is_no_project(

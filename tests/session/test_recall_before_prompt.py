@@ -293,13 +293,13 @@ def test_tokens_are_not_underestimated() -> None:
     assert [estimate_tokens(text) for text in ("x" * 45, "", "{}" * 11)] == [10, 0, 10]
 
 
-async def test_a_slow_service_delays_no_prompt_for_more_than_two_seconds(
+async def test_a_slow_service_is_given_up_and_what_needs_none_is_shown(
     service: Config,
     remote: MemoryStorage,
     server: EmbeddingsServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What fits needs no service; else what needs none is shown."""
+    """What fits needs no service."""
     monkeypatch.setattr(recall, "MAX_SECONDS", LIMIT)
     await remote.store_many([DECISION, *OTHERS])
     over = Event()
