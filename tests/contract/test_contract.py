@@ -1,7 +1,7 @@
 """What a store promises wherever it is kept: in files on this machine, on a Qdrant server, or in a
 dictionary, which shows that the port is enough.
 
-`http` stands in for the server, which answers behind it where `qdrant_real` is given one.
+`http` stands in for the server, which answers behind it where `qdrant_server` is given one.
 """
 
 import random
@@ -22,13 +22,10 @@ from memory_semantic.points import EmbeddingModel
 from memory_semantic.remembered import point_id, shortened
 from memory_server import points as server_points
 from plain_vectors import PlainVectors
-from qdrant_client.common.client_warnings import SEEN_MESSAGES
 from qdrant_server import QdrantServer
 
 pytestmark = pytest.mark.lingers
 PLACES = ["dict", "files", "http"]
-
-SEEN_MESSAGES.add("create-local-payload-indexes")  # a warning of local mode
 
 MOMENT = timedelta(microseconds=1)
 SAME = 3e-4  # scores differ between places by the rounding of vectors, to 16 bits, and of sums
