@@ -15,7 +15,7 @@ from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
 from command import Command
 from embeddings_server import EmbeddingsServer
-from memory_semantic import MemoryStorage
+from memory_semantic import Memory, MemoryStorage
 from memory_semantic.files.place import FilePlace
 
 if TYPE_CHECKING:
@@ -90,6 +90,11 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect_here)
+
+
+async def whole(storage: MemoryStorage, **where: Any) -> dict[str, Memory]:
+    """All memories by their texts."""
+    return {memory.content: memory for memory in await storage.get_recent(None, **where)}
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock, MakeStorage, MakeTools
+from conftest import Clock, MakeStorage, MakeTools, whole
 from dict_place import DictPlace, agree
 from memory_semantic import EmbeddingGenerator, InputError, Memory, MemoryStorage, Place, ranking
 from memory_semantic.errors import StorageError
@@ -74,11 +74,6 @@ def make(home: Home, clock: Clock) -> MakeStorage:
 def plain(make: MakeStorage) -> MemoryStorage:
     """The store of `sam` with a model that knows no meaning."""
     return make(embeddings=PlainVectors())
-
-
-async def whole(storage: MemoryStorage, **where: Any) -> dict[str, Memory]:
-    """All memories by their texts."""
-    return {memory.content: memory for memory in await storage.get_recent(1_500, **where)}
 
 
 async def test_an_empty_place_finds_and_creates_nothing(make: MakeStorage, root: Path) -> None:

@@ -365,11 +365,9 @@ def test_the_command_says_so(home: Path) -> None:
     invoke("store", "x")
     move_away(home)
     where = f"to {home}/.amplifier-memory/sam"
-    for arguments in (["list"], ["export", "-"], ["store", "y"], ["reembed", "--model", "local"]):
-        assert where in invoke(*arguments, code=1).stderr, arguments
+    assert where in invoke("store", "y", code=1).stderr
     [store] = [line for line in invoke("doctor", code=1).stdout.splitlines() if " store " in line]
-    assert where in store and store.startswith("✗")
-    assert "sam" in invoke("list", "--agents").stdout
+    assert where in store and store.startswith("✗") and "sam" in invoke("list", "--agents").stdout
     assert not (home / ".amplifier/memory").exists()
     bring_back(store)
     assert "x" in invoke("list").stdout
