@@ -198,13 +198,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     async def _reembed(self, storage: MemoryStorage, model: str) -> None:
         generator = self.storage(model=model).generator(None)
-        await generator.generate("a sample")
-        info = await storage.info()
-        assert info
-        version, dimensions = generator.version, generator.dimensions or 0
-        if info.model.model != model:
-            new = info.model._replace(model=model, version=version, dimensions=dimensions)
-            info = info.model_copy(update={"model": new})
+        info = await upkeep.info_with(storage.place, storage.config, generator)
         if isinstance(storage.place, DictPlace):
             await storage.place.reembed(info, generator)
         else:

@@ -26,7 +26,6 @@ from qdrant_client.common.client_warnings import SEEN_MESSAGES
 KEY = "qd-very-secret"
 COLLECTION = "agent-memory.sam"
 WRITE = f"POST /collections/{COLLECTION}/points/batch"
-WORDS = {429: "Rate limiting exceeded: injected", 503: "Shard temporarily unavailable: injected"}
 
 REAL_URL, REAL_KEY = (
     os.environ.get(name, "").strip()
@@ -204,13 +203,6 @@ class QdrantServer(LocalServer):
         self._broken: list[Exception] = []  # what the hooks of rules raised
         self._rules_lock = Lock()
         super().__init__()
-
-    def fail(
-        self, status: int = 503, times: int = 1, only: str = "", after: bool = False, text: str = ""
-    ) -> None:
-        """Answer with an error, even `after` doing the work."""
-        answer = error(status, text or WORDS.get(status, "Service internal error: injected"))
-        self.rules.append(Rule(times, only, answer=answer, after=after))
 
     def between(self, hook: Callable[[], object], only: str = "", later: int = 0) -> None:
         """Call `hook` once, just before the next such request, or so many `later`."""

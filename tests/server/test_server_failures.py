@@ -17,7 +17,7 @@ from memory_server import connection
 from qdrant_server import COLLECTION, KEY, WRITE, QdrantServer, Rule, error
 
 TEXT = "a private thought"
-FULL = "No space left on device: WAL buffer size exceeds available disk space"
+FULL = "No space left on device: WAL buffer size exceeds available disk space: "
 
 
 @pytest.fixture(autouse=True)
@@ -49,19 +49,21 @@ def matching(qdrant: QdrantServer, only: str) -> int:
     return sum(only in f"{method} {path}" for method, path in qdrant.requests)
 
 
+SAID = f"injected: {TEXT}, {KEY}"
+BUSY = error(503, SAID)
 NONSENSE = "not from Qdrant. Check qdrant_url"
 MOVED = {"location": "http://me:pw@127.0.0.1:9/x?y"}
 # What goes wrong at a request: the answer to it, the tries that are made, what the error says.
-FAILURES: dict[str, tuple[Any, int, str]] = {
+FAILURES: dict[str, tuple[Answer, int, str]] = {
     "closed": (DROP, 3, "could not be reached, in 3 tries"),
-    "408": (408, 3, "3 tries .HTTP 408"),
-    "429": (429, 3, "is too busy"),
-    "500": (500, 3, "3 tries .HTTP 500"),
-    "full": (FULL, 1, "out of disk space"),
-    "507": (507, 1, "out of disk space"),
-    "401": (401, 1, "AGENT_MEMORY_QDRANT_API_KEY"),
-    "403": (403, 1, "AGENT_MEMORY_QDRANT_API_KEY"),
-    "400": (400, 1, "refused the request .HTTP 400"),
+    "408": (error(408, SAID), 3, "3 tries .HTTP 408"),
+    "429": (error(429, SAID), 3, "is too busy"),
+    "500": (error(500, SAID), 3, "3 tries .HTTP 500"),
+    "full": (error(500, FULL + SAID), 1, "out of disk space"),
+    "507": (error(507, SAID), 1, "out of disk space"),
+    "401": (error(401, SAID), 1, "AGENT_MEMORY_QDRANT_API_KEY"),
+    "403": (error(403, SAID), 1, "AGENT_MEMORY_QDRANT_API_KEY"),
+    "400": (error(400, SAID), 1, "refused the request .HTTP 400"),
     "html": ((200, {}, b"<html>welcome</html>"), 1, NONSENSE),
     "empty": ((200, {}, b""), 1, NONSENSE),
     "another's": ((200, {}, b'{"data": []}'), 1, NONSENSE),
@@ -69,16 +71,6 @@ FAILURES: dict[str, tuple[Any, int, str]] = {
     "404": ((404, {}, b""), 1, NONSENSE),
     "moved": ((301, MOVED, b""), 1, r"redirects to http://127\.0\.0\.1:9 .*set qdrant_url"),
 }
-
-
-def inject(qdrant: QdrantServer, name: str, only: str) -> None:
-    answer = FAILURES[name][0]
-    if isinstance(answer, int):
-        qdrant.fail(answer, 99, only, text=f"injected: {TEXT}, {KEY}")
-    elif isinstance(answer, str):
-        qdrant.fail(500, 99, only, text=f"Service internal error: {answer}: {TEXT}")
-    else:
-        qdrant.rules.append(Rule(99, only, answer=answer))
 
 
 @pytest.mark.parametrize("name", FAILURES)
@@ -90,7 +82,7 @@ async def test_a_failure_says_what_happened_what_was_changed_and_what_to_do(
     name: str,
 ) -> None:
     caplog.set_level("DEBUG")
-    _, tries, words = FAILURES[name]
+    answer, tries, words = FAILURES[name]
     known = await storage.store("known")
     calls: list[tuple[str, Callable[[], Awaitable[object]], str]] = [
         (f"GET /collections/{COLLECTION}", lambda: storage.store(TEXT), UNCHANGED),
@@ -100,14 +92,14 @@ async def test_a_failure_says_what_happened_what_was_changed_and_what_to_do(
         ("points/count", lambda: storage.count(), UNCHANGED),
     ]
     for only, call, outcome in calls:
-        inject(qdrant, name, only)
+        qdrant.rules.append(Rule(99, only, answer=answer))
         qdrant.requests.clear()
         error = await error_of(call())
         # One answer of a server that can be read and refuses may also mean that all is as it was.
         assert str(error).endswith(outcome if tries > 1 else (outcome, UNCHANGED)), only
         assert re.search(words, str(error)) and matching(qdrant, only) == tries
         qdrant.rules.clear()
-    inject(qdrant, name, "")
+    qdrant.rules.append(Rule(99, answer=answer))
     tools = await make_tools(qdrant_url=qdrant.url)
     for tool, argument in (("memory_store", "content"), ("memory_search", "query")):
         message = await tools.refused(tool, **{argument: TEXT})
@@ -121,7 +113,7 @@ async def test_a_failure_says_what_happened_what_was_changed_and_what_to_do(
     assert not stored.known
 
 
-@pytest.mark.parametrize("answer", [DROP, error(503, "injected")])
+@pytest.mark.parametrize("answer", [DROP, BUSY])
 @pytest.mark.parametrize("text", ["new", "known"])
 async def test_a_store_whose_acknowledgement_is_lost_is_stored_once(
     storage: MemoryStorage, qdrant: QdrantServer, pauses: list[float], text: str, answer: Answer
@@ -140,7 +132,7 @@ async def test_a_store_whose_acknowledgement_is_lost_is_stored_once(
 async def test_a_half_batch_can_be_repeated(storage: MemoryStorage, qdrant: QdrantServer) -> None:
     texts = [f"fact {i}" for i in range(300)]
     qdrant.rules.append(Rule(1, WRITE))
-    qdrant.fail(503, 3, WRITE)
+    qdrant.rules.append(Rule(3, WRITE, answer=BUSY))
     assert str(await error_of(storage.store_many(texts))).endswith(MAYBE_STORED)
     assert await storage.count() == 128
     stored = await storage.upsert(texts)
@@ -152,7 +144,7 @@ async def test_a_forget_that_fails_leaves_no_link_to_nothing_and_can_be_repeated
 ) -> None:
     old = await storage.store("Lunch is at noon.")
     [new] = await storage.upsert(["Lunch is at one."], old)
-    qdrant.fail(503, 3, WRITE)
+    qdrant.rules.append(Rule(3, WRITE, answer=BUSY))
     assert str(await error_of(storage.delete([new.id]))).endswith(MAYBE_DELETED)
     first = await storage.get(old)
     assert first and await storage.get(new.id)
@@ -171,8 +163,8 @@ async def test_an_interrupted_creation_is_finished_by_the_next_store(
 ) -> None:
     qdrant.rules += [Rule(1, "/index")] * passed
     down = Rule(99, "", answer=DROP)
-    qdrant.fail(503, only=CREATION[step], after=after)  # which alone stops nothing
-    qdrant.rules.append(Rule(1, CREATION[step], answer=DROP, after=after))
+    for answer in (BUSY, DROP):  # the first alone stops nothing
+        qdrant.rules.append(Rule(1, CREATION[step], answer=answer, after=after))
     qdrant.rules[-1].before = lambda: qdrant.rules.insert(0, down)
     assert str(await error_of(storage.store(TEXT))).endswith(UNCHANGED)
     qdrant.rules.clear()
@@ -264,7 +256,7 @@ async def test_a_call_that_is_cancelled_stops_soon_and_asks_no_more(
     monkeypatch.undo()
     monkeypatch.setattr(connection, "PAUSE_SECONDS", 0.2)
     await storage.store("x")
-    qdrant.fail(503, 99)
+    qdrant.rules.append(Rule(99, answer=BUSY))
     qdrant.requests.clear()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(getattr(storage, call)(TEXT), 0.1)
@@ -302,7 +294,7 @@ async def test_what_is_stored_is_said_to_be_even_if_what_is_like_it_cannot_be_re
     storage: MemoryStorage, qdrant: QdrantServer
 ) -> None:
     await storage.store("known")
-    inject(qdrant, "closed", "points/query")
+    qdrant.rules.append(Rule(99, "points/query", answer=DROP))
     [stored] = await storage.upsert([TEXT], alike=True)
     qdrant.rules.clear()
     assert await storage.get(stored.id) and not stored.alike
