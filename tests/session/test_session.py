@@ -54,6 +54,7 @@ os._exit(0)
 
 async def test_mounting_touches_nothing_and_needs_nothing(memory: Config, tmp_path: Path) -> None:
     wrong = ({"agent_identity": "Not Valid"}, {"storage_root": "/nowhere"}, {"nonsense": 1})
+    shared = MockCoordinator()
     for config in ({}, None, *wrong, {**memory, "share_with": "alice", "also_search": ["team"]}):
         coordinator, shared = MockCoordinator(), MockCoordinator()
         assert await mount_sharing(shared, config) is None
