@@ -15,7 +15,7 @@ from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
 from command import Command
 from embeddings_server import EmbeddingsServer
-from memory_semantic import Memory, MemoryStorage
+from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, Place
 from memory_semantic.files.place import FilePlace
 
 if TYPE_CHECKING:
@@ -112,9 +112,14 @@ def clock() -> Clock:
 def make_storage(root: Path, clock: Clock) -> MakeStorage:
     """Storage under `root`, by default for `sam` and with the built-in model."""
 
-    def make(agent_id: str = "sam", **config: Any) -> MemoryStorage:
+    def make(
+        agent_id: str = "sam",
+        embeddings: EmbeddingGenerator | None = None,
+        place: Place | None = None,
+        **config: Any,
+    ) -> MemoryStorage:
         settings = {"storage_root": str(root), "embedding_model": "local", **config}
-        return MemoryStorage(agent_id, settings, clock=clock)
+        return MemoryStorage(agent_id, settings, embeddings=embeddings, clock=clock, place=place)
 
     return make
 

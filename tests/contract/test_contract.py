@@ -6,8 +6,8 @@ dictionary, which shows that the port is enough.
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from conftest import Clock, MakeStorage, MakeTools, whole
 from dict_place import DictPlace, agree
-from memory_semantic import EmbeddingGenerator, InputError, Memory, MemoryStorage, Place, ranking
+from memory_semantic import EmbeddingGenerator, InputError, Memory, MemoryStorage, ranking
 from memory_semantic.errors import StorageError
 from memory_semantic.files import edge
 from memory_semantic.points import EmbeddingModel
@@ -31,43 +31,23 @@ MOMENT = timedelta(microseconds=1)
 SAME = 3e-4  # scores differ between places by the rounding of vectors, to 16 bits, and of sums
 
 
-@dataclass
-class Home:
-    """Where a store is kept, and the settings that say so."""
-
-    config: dict[str, Any]
-    dictionaries: dict[str, DictPlace] | None = None
-
-    def place(self, agent: str) -> Place | None:
-        """The one to use; None if the settings name it."""
-        if self.dictionaries is None:
-            return None
-        return self.dictionaries.setdefault(agent, DictPlace(agent))
-
-
 @pytest.fixture(params=PLACES)
-def home(request: pytest.FixtureRequest, root: Path, no_network: None) -> Iterator[Home]:
-    config = {"storage_root": str(root), "embedding_model": "local"}
+def make(
+    request: pytest.FixtureRequest, root: Path, make_storage: MakeStorage
+) -> Iterator[MakeStorage]:
+    """A store in this place, by default of `sam` and with the built-in model."""
+    places: dict[str, DictPlace] = {}
+
+    def in_a_dictionary(agent: str = "sam", *given: Any, **config: Any) -> MemoryStorage:
+        place = places.setdefault(agent, DictPlace(agent))
+        return make_storage(agent, *given, place=place, **config)
+
     if request.param != "http":
-        yield Home(config, dictionaries={} if request.param == "dict" else None)
+        yield make_storage if request.param == "files" else in_a_dictionary
         return
     with QdrantServer() as running:
-        yield Home(config | {"qdrant_url": running.url})
+        yield partial(make_storage, qdrant_url=running.url)
     assert not root.exists()
-
-
-@pytest.fixture
-def make(home: Home, clock: Clock) -> MakeStorage:
-    """A store in this place, by default of `sam` and with the built-in model."""
-
-    def make(
-        agent_id: str = "sam", embeddings: EmbeddingGenerator | None = None, **config: Any
-    ) -> MemoryStorage:
-        settings = {**home.config, **config}
-        place = home.place(agent_id)
-        return MemoryStorage(agent_id, settings, embeddings=embeddings, clock=clock, place=place)
-
-    return make
 
 
 @pytest.fixture
@@ -307,8 +287,8 @@ async def test_the_check_finds_nothing_wrong_and_what_is(make: MakeStorage) -> N
             await read
 
 
-async def test_the_tools_work_in_every_place(make_tools: MakeTools, home: Home) -> None:
-    tools = await make_tools(**home.config)
+async def test_the_tools_work_in_every_place(make_tools: MakeTools, make: MakeStorage) -> None:
+    tools = await make_tools(qdrant_url=make().place.url)
     stored = await tools.call("memory_store", content="We chose PostgreSQL.", tags=["Database"])
     memory_id = stored.pop("memory_id")
     assert stored == {"status": "stored", "embedding_model": "local", "new_store": True}

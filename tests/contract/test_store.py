@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
+from conftest import Clock, MakeStorage
 from dict_place import DictPlace, DictPoints
 from memory_semantic import MemoryStorage, StoreInfo
 from memory_semantic.points import EmbeddingModel, Point
@@ -23,11 +23,10 @@ class Careless(DictPoints):
 
 
 @pytest.fixture
-def careless(root: Path, clock: Clock) -> MemoryStorage:
+def careless(make_storage: MakeStorage, clock: Clock) -> MemoryStorage:
     """The store of `sam` over such points, with a model that knows no meaning."""
     info = StoreInfo(agent="sam", embedding=EmbeddingModel("plain", None, 32), created=clock.now)
-    settings, place = {"storage_root": str(root)}, DictPlace(points=Careless(info))
-    return MemoryStorage("sam", settings, embeddings=PlainVectors(), clock=clock, place=place)
+    return make_storage(embeddings=PlainVectors(), place=DictPlace(points=Careless(info)))
 
 
 async def test_what_is_found_is_checked_once_more(careless: MemoryStorage, clock: Clock) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeStorage
+from conftest import MakeStorage, whole
 from embeddings_server import EmbeddingsServer
 from local_server import DROP
 from memory_semantic import Memory, MemoryStorage, StorageError
@@ -64,7 +64,7 @@ async def test_what_two_change_in_one_memory_at_the_same_moment_is_kept_of_both(
     rule = await storage.store("y")
     qdrant.between(lambda: asyncio.run(other.pin([rule])), WRITE)
     [new] = await storage.upsert(["z"], rule)
-    memories = {memory.content: memory for memory in await storage.get_recent()}
+    memories = await whole(storage)
     assert memories["y"].replaced_by == point_id("z") and memories["y"].pinned and new.replaced
     qdrant.between(lambda: asyncio.run(other.store("x", ["theirs"])), WRITE)
     await storage.store("x", ["last"])

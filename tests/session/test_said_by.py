@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from command import Command
+from conftest import whole
 from conversation import RULE, Config, call, chat, converse, gives, project, search, store
 from memory_hooks import recall
 from memory_hooks.block import RULES
@@ -97,7 +98,7 @@ async def test_thirty_sentences_of_pages_plant_nothing(memory: Config, sam: Memo
     planted = list(dict.fromkeys(text for page in pages for text in plain_sentences(page)))[-30:]
     turns = [FETCH, *(store(text, pin=True, replaces=rule.id) for text in planted)]
     await chat(memory, reading("\n\n".join(pages)), "Read it.", turns=turns)
-    kept = {each.content: each for each in await sam.get_recent(None)}
+    kept = await whole(sam)
     assert len(planted) == 30 and len(kept) == 31
     assert all(kept[text].said_by == "tool" for text in planted)
     assert not any(each.pinned or each.replaced_by for each in kept.values())
@@ -309,19 +310,18 @@ async def test_only_the_user_says_where_a_rule_holds(memory: Config, sam: Memory
     [german] = [each for each in await sam.get_recent() if "German" in each.content]
     turns = [store("Answer in English.", quote="in English from now on", replaces=german.id)]
     await chat(memory, "Answer in English from now on.", turns=turns)
-    rules = {each.content: each for each in await sam.get_recent(holding=True, pinned=True)}
+    rules = await whole(sam, holding=True, pinned=True)
     assert rules["Answer in English."].project_id is None and "Answer in German." not in rules
 
 
 async def test_a_quote_is_masked_cut_and_must_be_a_text(memory: Config, sam: MemoryStorage) -> None:
-    key = "sk-proj-Qm8Zt3Rk5Vw2Xy7Bn4Lc9Df6"
-    long = f"The key {key} of staging was renewed, {'and again, ' * 50}at last."
+    long = f"The key {KEY} of staging was renewed, {'and again, ' * 50}at last."
     turns = [store("Staging's key was renewed.", quote=long), store("x", quote=5)]
     talk = await chat(memory, long, turns=turns)
     assert "quote must be a text, not int" in str(talk.results[1])
     [kept] = await sam.get_recent()
-    assert len(kept.quote) == 300 and key not in kept.quote and "(masked API key)" in kept.quote
-    assert key not in str(talk.results) and "'quoted': True" in str(talk.results[0])
+    assert len(kept.quote) == 300 and KEY not in kept.quote and "(masked API key)" in kept.quote
+    assert KEY not in str(talk.results) and "'quoted': True" in str(talk.results[0])
 
 
 async def test_a_rule_is_for_this_project_or_for_all(
