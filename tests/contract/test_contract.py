@@ -14,24 +14,23 @@ from typing import Any
 
 import pytest
 from conftest import Clock, MakeStorage, MakeTools, whole
-from dict_place import DictPlace, agree
+from dict_place import DictPlace, DictPoints, agree
 from memory_semantic import EmbeddingGenerator, InputError, Memory, MemoryStorage, ranking
 from memory_semantic.errors import StorageError
 from memory_semantic.files import edge
-from memory_semantic.points import EmbeddingModel
+from memory_semantic.points import EmbeddingModel, Point, StoreInfo
 from memory_semantic.remembered import point_id, shortened
 from memory_server import points as server_points
 from plain_vectors import PlainVectors
 from qdrant_server import QdrantServer
 
 pytestmark = pytest.mark.lingers
-PLACES = ["dict", "files", "http"]
 
 MOMENT = timedelta(microseconds=1)
 SAME = 3e-4  # scores differ between places by the rounding of vectors, to 16 bits, and of sums
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=["dict", "files", "http"])
 def make(
     request: pytest.FixtureRequest, root: Path, make_storage: MakeStorage
 ) -> Iterator[MakeStorage]:
@@ -430,3 +429,49 @@ async def test_what_expires_holds_until_then(make: MakeStorage, clock: Clock) ->
         memory = await storage.get(again.id)
         assert not again.refused and memory and not (memory.expires or memory.pinned)
         soon = clock.now + timedelta(hours=1)
+
+
+class Careless(DictPoints):
+    """Points whose index finds all, whatever is asked for, as after a kill it may find too much."""
+
+    def _those(self, where: object) -> list[Point]:
+        return list(self.points.values())
+
+
+@pytest.fixture
+def careless(make_storage: MakeStorage, clock: Clock) -> MemoryStorage:
+    """The store of `sam` over such points, with a model that knows no meaning."""
+    info = StoreInfo(agent="sam", embedding=EmbeddingModel("plain", None, 32), created=clock.now)
+    return make_storage(embeddings=PlainVectors(), place=DictPlace(points=Careless(info)))
+
+
+async def test_what_is_found_is_checked_once_more(careless: MemoryStorage, clock: Clock) -> None:
+    async def recent(limit: int | None = None, **where: Any) -> list[str]:
+        return [memory.content for memory in await careless.get_recent(limit, **where)]
+
+    at, first = clock.now, await careless.store("first", ["a"])
+    clock.advance(days=1)
+    await careless.upsert(["second"], pin=True, expires=clock.now + timedelta(hours=1))
+    found_by: list[tuple[dict[str, Any], str]] = [
+        ({"tags": ["a"]}, "first"),
+        ({"until": at}, "first"),
+        ({"since": clock.now}, "second"),
+    ]
+    for where, text in found_by:
+        assert await recent(**where) == await recent(1, **where) == [text], where
+        assert [found.content for found in await careless.search("first", **where)] == [text]
+    assert await recent(pinned=True) == ["second"]
+    clock.advance(minutes=-1)
+    await careless.upsert(["third"], first)
+    assert await recent(replaced=True) == ["first"]
+    assert await recent(holding=True) == ["second", "third"]
+    clock.advance(hours=2)
+    assert await recent(expired=True) == ["second"]
+    assert await recent(1, holding=True) == ["third"]  # though the newest has expired
+
+
+async def test_what_holds_is_as_similar_as_what_it_replaced(careless: MemoryStorage) -> None:
+    old = await careless.store("x")
+    [new] = await careless.upsert(["y"], old)
+    [found] = await careless.search("x", limit=1)
+    assert found.id == new.id and found.similarity == pytest.approx(1)

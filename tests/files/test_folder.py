@@ -361,6 +361,21 @@ async def test_a_session_that_had_the_store_open_notices_and_begins_no_new_one(
     assert (home / ".amplifier-memory/MEMORY.md").exists()
 
 
+@pytest.mark.lingers
+async def test_a_copy_that_is_restored_while_the_store_is_open_counts(
+    storage: MemoryStorage, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_semantic.files.door.LINGER_SECONDS", 30)
+    await storage.store("x")
+    await storage.close()
+    shutil.copytree(root / "sam", tmp_path / "copy")
+    await storage.store_many(["y", "z"])
+    (root / "sam").rename(tmp_path / "away")
+    (tmp_path / "copy").rename(root / "sam")
+    assert await storage.count() == 1
+    await storage.close()
+
+
 def test_the_command_says_so(home: Path) -> None:
     invoke("store", "x")
     move_away(home)
