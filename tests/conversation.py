@@ -12,7 +12,6 @@ from typing import Any
 
 from amplifier_core import AmplifierSession, HookResult, ToolResult
 from memory_hooks import recall
-from memory_semantic import MemoryStorage
 from memory_semantic.identity import project_of
 from scripted import scripted_session
 
@@ -124,10 +123,6 @@ def remembered(line: str) -> str:
 def project(folder: Path | None) -> dict[str, str]:
     """The metadata of what is stored in a session there, or in the current folder."""
     return project_of(SimpleNamespace(get_capability=lambda _: folder and str(folder)))
-
-
-async def kept(storage: MemoryStorage) -> list[str]:
-    return sorted(each.content for each in await storage.get_recent(100))
 
 
 def call(tool: str, **arguments: Any) -> list[dict[str, Any]]:

@@ -216,7 +216,7 @@ async def test_an_append_that_fails_is_told_once_and_the_text_is_stored(
 
 
 async def test_one_that_cannot_be_written_fails_no_call_and_only_a_forget(
-    plain: MemoryStorage, path: Path, caplog: pytest.LogCaptureFixture, command: Command
+    plain: MemoryStorage, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await fill(plain, 2)
     path.unlink()
