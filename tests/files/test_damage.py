@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeStorage
+from conftest import MakeStorage, whole
 from memory_semantic import MemoryStorage, StorageError, upkeep
 from memory_semantic.files import disk
 from memory_semantic.files.edge import Shard
@@ -193,13 +193,12 @@ async def test_whatever_is_lost_a_repair_brings_everything_back(
     ids = await storage.store_many(FACTS)
     await storage.pin(ids[:1])
     await storage.upsert(["a correction"], ids[1])
-    before = {m.key: m.dict_for_storage() for m in await storage.get_recent(None)}
+    before = await whole(storage)
     await storage.close()
     [harmed] = (root / "sam").glob(name)
     harm(harmed)
     await repair(storage)
-    after = {m.key: m.dict_for_storage() for m in await storage.get_recent(None)}
-    assert after == before and await storage.check() == []
+    assert await whole(storage) == before and await storage.check() == []
     assert len(await storage.search("fact", limit=5)) == 5
 
 
