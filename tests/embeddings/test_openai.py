@@ -1,4 +1,5 @@
-"""Embeddings from OpenAI or a compatible service, through the real SDK and a local server.
+"""Embeddings from OpenAI or a compatible service, through the real SDK and a local server. What
+stops a request on this machine is named.
 
 On this machine's own network, connecting is always quick; the time-out for slow answers covers the
 whole try, including connecting.
@@ -19,9 +20,12 @@ from typing import Any
 import pytest
 import yaml
 from command import Command
-from conftest import MakeStorage
+from conftest import MakeStorage, MakeTools
 from embeddings_server import Answer, EmbeddingsServer, error, vector_of
 from memory_semantic import EmbeddingError, EmbeddingGenerator, MemoryStorage
+from memory_semantic.embeddings import service
+from memory_server.connection import connect
+from qdrant_server import QdrantServer
 from scripted import REPOSITORY
 
 KEY = "sk-very-secret"
@@ -51,6 +55,15 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     monkeypatch.setattr("memory_semantic.embeddings.service._request.retry.sleep", note)
     return pauses
+
+
+@pytest.fixture(autouse=True)
+def nothing_set_or_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    service._certificates.cache_clear()
+    connect.cache_clear()
+    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE"):
+        for spelling in (name, name.lower()):
+            monkeypatch.delenv(spelling, raising=False)
 
 
 def told(status: int, body: Any, location: str | None = None) -> Answer:
@@ -220,6 +233,66 @@ async def test_no_key_or_an_invalid_one_is_an_error_that_names_it(
         wants = re.escape(f"wants an API key, and none is set (HTTP {status}). Nothing was changed")
         with pytest.raises(EmbeddingError, match=f"{wants}. Set OPENAI_API_KEY in the environment"):
             await EmbeddingGenerator("m", base_url=server.base_url).generate("x")
+
+
+BROKEN = {
+    "socks": ("ALL_PROXY", "socks5://me:pw@127.0.0.1:1", "socksio. Install it, or name an HTTP"),
+    "lower case": ("all_proxy", "socks5h://me:pw@h:1", "HTTP proxy. Check all_proxy and "),
+    "no proxy": ("HTTPS_PROXY", "garbage://me:pw@x", "Check HTTPS_PROXY"),
+    "no address": ("HTTP_PROXY", "http://[::1", "Check HTTP_PROXY"),
+    "no certificates": ("SSL_CERT_FILE", "/nowhere.pem", "Check SSL_CERT_FILE"),
+    "a folder": ("SSL_CERT_FILE", "/", "Check SSL_CERT_FILE"),
+    "no key log": ("SSLKEYLOGFILE", "/nowhere/keys", "Check SSLKEYLOGFILE"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+async def test_what_stops_a_request_is_named(
+    make_tools: MakeTools, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    variable, value, words = BROKEN[name]
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with QdrantServer() as qdrant:
+        for config in ({"qdrant_url": qdrant.url}, {"base_url": server.base_url}):
+            tools = await make_tools(embedding_model="m", **config)
+            said = await tools.refused("memory_store", content=TEXT)
+            assert words in said and "unexpectedly" not in said, config
+            assert "me:pw" not in said and KEY not in said and TEXT not in said
+            assert "changed" in said  # and what was
+        assert qdrant.requests == [] and server.requests == []
+
+
+async def test_names_a_dead_proxy(make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://me:pw@127.0.0.1:9")
+    tools = await make_tools(embedding_model="m", base_url="http://embeddings.example/v1")
+    said = await tools.refused("memory_store", content=TEXT)
+    assert "the proxy in HTTP_PROXY" in said and "me:pw" not in said
+
+
+INVALID = [
+    *("localhost:6333", "http://", "http://[::1", "ftp://x", "grpc://127.0.0.1:6334"),
+    *("http://127.0.0.1:port", "http://127.0.0.1:99999", "http://me:very-secret@host:6333"),
+    *("http://h\n/v1", "http://h/v\r1", "http://a b/v1", "http://h\t/"),
+]
+VARIABLES = {"base_url": "OPENAI_BASE_URL", "qdrant_url": "AGENT_MEMORY_QDRANT_URL"}
+
+
+@pytest.mark.parametrize("url", INVALID)
+@pytest.mark.parametrize("setting", VARIABLES)
+async def test_rejects_an_invalid_address(
+    make_tools: MakeTools, monkeypatch: pytest.MonkeyPatch, setting: str, url: str
+) -> None:
+    tools = await make_tools(**{setting: url})
+    said = await tools.refused("memory_store", content=TEXT)
+    monkeypatch.setenv(VARIABLES[setting], url)
+    tools = await make_tools(embedding_model="m")
+    for each in (said, await tools.refused("memory_store", content=TEXT)):
+        assert setting in each or VARIABLES[setting] in each
+        assert "must be an address" in each and "very-secret" not in each
+    if setting == "base_url":  # which the model inside does not need
+        tools = await make_tools(embedding_model="local")
+        assert (await tools.call("memory_store", content=TEXT))["status"] == "stored"
 
 
 async def test_many_texts_go_in_few_requests_over_one_connection_and_keep_their_order(
