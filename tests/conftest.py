@@ -15,7 +15,7 @@ from amplifier_core.testing import MockCoordinator
 from amplifier_module_tool_memory_semantic import mount
 from command import Command
 from embeddings_server import EmbeddingsServer
-from memory_semantic import MemoryStorage
+from memory_semantic import EmbeddingGenerator, Memory, MemoryStorage, Place
 from memory_semantic.files.place import FilePlace
 
 if TYPE_CHECKING:
@@ -92,6 +92,11 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", connect_here)
 
 
+async def whole(storage: MemoryStorage, **where: Any) -> dict[str, Memory]:
+    """All memories by their texts."""
+    return {memory.content: memory for memory in await storage.get_recent(None, **where)}
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A storage root that does not exist yet."""
@@ -107,9 +112,14 @@ def clock() -> Clock:
 def make_storage(root: Path, clock: Clock) -> MakeStorage:
     """Storage under `root`, by default for `sam` and with the built-in model."""
 
-    def make(agent_id: str = "sam", **config: Any) -> MemoryStorage:
+    def make(
+        agent_id: str = "sam",
+        embeddings: EmbeddingGenerator | None = None,
+        place: Place | None = None,
+        **config: Any,
+    ) -> MemoryStorage:
         settings = {"storage_root": str(root), "embedding_model": "local", **config}
-        return MemoryStorage(agent_id, settings, clock=clock)
+        return MemoryStorage(agent_id, settings, embeddings=embeddings, clock=clock, place=place)
 
     return make
 

@@ -6,11 +6,13 @@ import time
 from ast import literal_eval
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from amplifier_core import AmplifierSession, HookResult, ToolResult
 from memory_hooks import recall
-from memory_semantic import MemoryStorage
+from memory_semantic.identity import project_of
 from scripted import scripted_session
 
 # Turns worth keeping.
@@ -118,8 +120,9 @@ def remembered(line: str) -> str:
     return found[2]
 
 
-async def kept(storage: MemoryStorage) -> list[str]:
-    return sorted(each.content for each in await storage.get_recent(100))
+def project(folder: Path | None) -> dict[str, str]:
+    """The metadata of what is stored in a session there, or in the current folder."""
+    return project_of(SimpleNamespace(get_capability=lambda _: folder and str(folder)))
 
 
 def call(tool: str, **arguments: Any) -> list[dict[str, Any]]:

@@ -22,11 +22,11 @@ _COMMIT = "c0ffee" * 6 + "c0ff"
 _ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
-def graph(dimensions: int = 384) -> bytes:
+def graph() -> bytes:
     """An ONNX model: at each place the sum of all bytes' vectors, which are much alike."""
     source = np.random.default_rng(0)
-    table = source.standard_normal((len(_ALPHABET) + 1, dimensions)).astype(np.float32)
-    table += 4 * source.standard_normal(dimensions).astype(np.float32)
+    table = source.standard_normal((len(_ALPHABET) + 1, 384)).astype(np.float32)
+    table += 4 * source.standard_normal(384).astype(np.float32)
     constants = [
         numpy_helper.from_array(table, "table"),
         numpy_helper.from_array(np.array(0, np.float32), "zero"),
@@ -45,9 +45,7 @@ def graph(dimensions: int = 384) -> bytes:
         helper.make_tensor_value_info(name, TensorProto.INT64, size)
         for name in ("input_ids", "attention_mask")
     ]
-    output = helper.make_tensor_value_info(
-        "last_hidden_state", TensorProto.FLOAT, [*size, dimensions]
-    )
+    output = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [*size, 384])
     made = helper.make_graph(nodes, "small", inputs, [output], constants)
     opset = [helper.make_opsetid("", 17)]
     return helper.make_model(made, opset_imports=opset, ir_version=8).SerializeToString()

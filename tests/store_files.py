@@ -1,14 +1,20 @@
-"""Reading, copying and damaging the files of a store."""
+"""Reading, copying and damaging the files of a store, and being killed while they are written."""
 
+import asyncio
 import fcntl
 import os
 import re
+import signal
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 from memory_semantic import Memory, MemoryStorage, upkeep
 from memory_semantic.remembered import MEMORY_ID
+
+Call = Callable[[], Coroutine[Any, Any, object]]
 
 # What an agent's folder has, if nothing was interrupted.
 OF_A_STORE = {".gitignore", "memories.jsonl", "qdrant.db"}
@@ -59,6 +65,29 @@ def is_taken(file: Path) -> bool:
         except BlockingIOError:
             return True
     return False
+
+
+def in_a_child(call: Call, kill_after: float | None = None) -> str:
+    """What a call returns in a process of its own, which is killed after so many seconds, if any
+    are given; "" if it ended before it said so.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            signal.alarm(30)
+            os.write(writing, str(asyncio.run(call())).encode())
+            time.sleep(kill_after or 0)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(child, signal.SIGKILL)
+    with os.fdopen(reading) as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    return told
 
 
 def remove(path: Path) -> None:

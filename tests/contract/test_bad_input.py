@@ -15,6 +15,7 @@ from memory_semantic.limits import MAX_METADATA
 
 EMPTY = ["", "  ", " \n", "\u200b", "\ufeff", "\u00a0", "\0\a"]
 HALF = ["half a pair \ud800", "\ud83d\ude00"]
+TOOLS = ["memory_store", "memory_search"]
 NO_TEXT = [None, 7, ["x"], {"a": 1}]
 NO_MOMENT = ["yesterday", 1_750_000_000, "1750000000", "0001-01-01T00:00:00+23:00", True]
 NO_LIMIT = [0, -1, 2.5, "many", "2.5", "true", True, math.nan, math.inf, [5]]
@@ -39,7 +40,8 @@ def query(**given: list[Any]) -> list[dict[str, object]]:
     return [{"query": "x", name: value} for name, values in given.items() for value in values]
 
 
-OF_A_TOOL: list[tuple[str, list[dict[str, object]], str]] = [
+OF_A_TOOL: list[tuple[str, list[Any], str]] = [
+    *((tool, [None, "content", ["content"], 7], "takes an object") for tool in TOOLS),
     ("memory_store", [{}, *content(*NO_TEXT)], "content must be a text, not "),
     ("memory_store", content(*EMPTY), "content is empty: give it at least one visible character."),
     ("memory_store", content(LONG), "content has 10,001 characters; at most 10,000 are allowed."),
@@ -64,18 +66,12 @@ OF_A_TOOL: list[tuple[str, list[dict[str, object]], str]] = [
 
 @pytest.mark.parametrize(("tool", "given", "words"), OF_A_TOOL)
 async def test_a_tool_explains_it_and_stores_nothing(
-    tools: Tools, root: Path, tool: str, given: list[dict[str, object]], words: str
+    tools: Tools, root: Path, tool: str, given: list[Any], words: str
 ) -> None:
     for arguments in given:
-        said = await tools.refused(tool, **arguments)
+        said = await tools.refused_as(tool, arguments)
         assert words in said and said[-1] in ".)", arguments
     assert not root.exists() and tools.events == []
-
-
-async def test_arguments_that_are_not_an_object(tools: Tools) -> None:
-    for arguments in (None, "content", ["content"], 7):
-        for tool in ("memory_store", "memory_search"):
-            assert "takes an object" in await tools.refused_as(tool, arguments)
 
 
 BAD_ITEMS = [[5], [("x",)], [("x", ["a"], 3)], [["x", "y"]], ["good", ""]]
@@ -132,7 +128,11 @@ def test_identities_that_cannot_name_a_store(name: Any, words: str) -> None:
     assert words in str(told.value)
 
 
+PREFIXES = ("a/b", "a.b", "x" * 65)
+
+
 def test_settings_are_refused_with_their_rule_and_unquoted(make_storage: MakeStorage) -> None:
+    there = {"qdrant_url": "http://h"}
     for config, words in (
         ({"max_query_results": True}, "max_query_results is wrong: it must be a number, not bool"),
         ({"lock_timeout": "false"}, "lock_timeout is wrong: it must be a valid number"),
@@ -140,11 +140,14 @@ def test_settings_are_refused_with_their_rule_and_unquoted(make_storage: MakeSto
         ({"embedding_model": 7}, "embedding_model is wrong: it must be a valid string"),
         ({"dimensions": 8.5}, "dimensions is wrong: it must be a valid integer"),
         ({"lexical_weight": 1.5}, "lexical_weight is wrong: it must be less than or equal to 1"),
-        ({"base_url": "nowhere"}, "base_url must be an address"),
         ({"storage_root": "~no-such-user/x"}, "storage_root"),
         ({"storage_root": "a\0b"}, "storage_root"),
         ({"storage_root": "${HOME}/x"}, "storage_root"),
-        ({"qdrant_url": "http://h", "qdrant_api_key": "ключ"}, "qdrant_api_key"),
+        ({**there, "qdrant_api_key": "ключ"}, "qdrant_api_key"),
+        ({**there, "qdrant_replicas": 0}, "The setting qdrant_replicas is wrong"),
+        ({**there, "qdrant_timeout": 0}, "The setting qdrant_timeout is wrong"),
+        ({**there, "qdrant_api_key": 7}, "The setting qdrant_api_key is wrong"),
+        *(({**there, "qdrant_prefix": x}, "The setting qdrant_prefix is") for x in PREFIXES),
         ({"dimensions": "very-secret", "storage_root": ["very-secret"]}, "root.*dimensions"),
     ):
         with pytest.raises(InputError, match=words) as told:
@@ -171,7 +174,7 @@ async def test_an_unexpected_error_is_reported_by_its_kind_and_not_by_its_messag
     for name in ("store.ranking.rank", "merging.merge"):
         monkeypatch.setattr(f"memory_semantic.{name}", fail)
     told = ""
-    for tool in ("memory_store", "memory_search"):
+    for tool in TOOLS:
         said = await tools.refused(tool, content=f"{SECRET}, too", query="What was thought?")
         assert kind.__name__ in said and "failed unexpectedly" in said
         told += said

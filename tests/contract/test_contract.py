@@ -1,87 +1,58 @@
 """What a store promises wherever it is kept: in files on this machine, on a Qdrant server, or in a
 dictionary, which shows that the port is enough.
 
-`http` stands in for the server, which answers behind it where `qdrant_real` is given one.
+`http` stands in for the server, which answers behind it where `qdrant_server` is given one.
 """
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock, MakeStorage, MakeTools
-from dict_place import DictPlace, agree
-from memory_semantic import EmbeddingGenerator, InputError, Memory, MemoryStorage, Place, ranking
+from conftest import Clock, MakeStorage, MakeTools, whole
+from dict_place import DictPlace, DictPoints, agree
+from memory_semantic import EmbeddingGenerator, InputError, Memory, MemoryStorage, ranking
 from memory_semantic.errors import StorageError
 from memory_semantic.files import edge
-from memory_semantic.points import EmbeddingModel
+from memory_semantic.points import EmbeddingModel, Point, StoreInfo
 from memory_semantic.remembered import point_id, shortened
 from memory_server import points as server_points
 from plain_vectors import PlainVectors
-from qdrant_client.common.client_warnings import SEEN_MESSAGES
 from qdrant_server import QdrantServer
 
 pytestmark = pytest.mark.lingers
-PLACES = ["dict", "files", "http"]
-
-SEEN_MESSAGES.add("create-local-payload-indexes")  # a warning of local mode
 
 MOMENT = timedelta(microseconds=1)
 SAME = 3e-4  # scores differ between places by the rounding of vectors, to 16 bits, and of sums
 
 
-@dataclass
-class Home:
-    """Where a store is kept, and the settings that say so."""
+@pytest.fixture(params=["dict", "files", "http"])
+def make(
+    request: pytest.FixtureRequest, root: Path, make_storage: MakeStorage
+) -> Iterator[MakeStorage]:
+    """A store in this place, by default of `sam` and with the built-in model."""
+    places: dict[str, DictPlace] = {}
 
-    config: dict[str, Any]
-    dictionaries: dict[str, DictPlace] | None = None
+    def in_a_dictionary(agent: str = "sam", *given: Any, **config: Any) -> MemoryStorage:
+        place = places.setdefault(agent, DictPlace(agent))
+        return make_storage(agent, *given, place=place, **config)
 
-    def place(self, agent: str) -> Place | None:
-        """The one to use; None if the settings name it."""
-        if self.dictionaries is None:
-            return None
-        return self.dictionaries.setdefault(agent, DictPlace(agent))
-
-
-@pytest.fixture(params=PLACES)
-def home(request: pytest.FixtureRequest, root: Path, no_network: None) -> Iterator[Home]:
-    config = {"storage_root": str(root), "embedding_model": "local"}
     if request.param != "http":
-        yield Home(config, dictionaries={} if request.param == "dict" else None)
+        yield make_storage if request.param == "files" else in_a_dictionary
         return
     with QdrantServer() as running:
-        yield Home(config | {"qdrant_url": running.url})
+        yield partial(make_storage, qdrant_url=running.url)
     assert not root.exists()
-
-
-@pytest.fixture
-def make(home: Home, clock: Clock) -> MakeStorage:
-    """A store in this place, by default of `sam` and with the built-in model."""
-
-    def make(
-        agent_id: str = "sam", embeddings: EmbeddingGenerator | None = None, **config: Any
-    ) -> MemoryStorage:
-        settings = {**home.config, **config}
-        place = home.place(agent_id)
-        return MemoryStorage(agent_id, settings, embeddings=embeddings, clock=clock, place=place)
-
-    return make
 
 
 @pytest.fixture
 def plain(make: MakeStorage) -> MemoryStorage:
     """The store of `sam` with a model that knows no meaning."""
     return make(embeddings=PlainVectors())
-
-
-async def whole(storage: MemoryStorage, **where: Any) -> dict[str, Memory]:
-    """All memories by their texts."""
-    return {memory.content: memory for memory in await storage.get_recent(1_500, **where)}
 
 
 async def test_an_empty_place_finds_and_creates_nothing(make: MakeStorage, root: Path) -> None:
@@ -323,8 +294,8 @@ async def test_the_check_finds_nothing_wrong_and_what_is(make: MakeStorage) -> N
             await read
 
 
-async def test_the_tools_work_in_every_place(make_tools: MakeTools, home: Home) -> None:
-    tools = await make_tools(**home.config)
+async def test_the_tools_work_in_every_place(make_tools: MakeTools, make: MakeStorage) -> None:
+    tools = await make_tools(qdrant_url=make().place.url)
     stored = await tools.call("memory_store", content="We chose PostgreSQL.", tags=["Database"])
     memory_id = stored.pop("memory_id")
     assert stored == {"status": "stored", "embedding_model": "local", "new_store": True}
@@ -469,3 +440,49 @@ async def test_what_expires_holds_until_then(make: MakeStorage, clock: Clock) ->
         memory = await storage.get(again.id)
         assert not again.refused and memory and not (memory.expires or memory.pinned)
         soon = clock.now + timedelta(hours=1)
+
+
+class Careless(DictPoints):
+    """Points whose index finds all, whatever is asked for, as after a kill it may find too much."""
+
+    def _those(self, where: object) -> list[Point]:
+        return list(self.points.values())
+
+
+@pytest.fixture
+def careless(make_storage: MakeStorage, clock: Clock) -> MemoryStorage:
+    """The store of `sam` over such points, with a model that knows no meaning."""
+    info = StoreInfo(agent="sam", embedding=EmbeddingModel("plain", None, 32), created=clock.now)
+    return make_storage(embeddings=PlainVectors(), place=DictPlace(points=Careless(info)))
+
+
+async def test_what_is_found_is_checked_once_more(careless: MemoryStorage, clock: Clock) -> None:
+    async def recent(limit: int | None = None, **where: Any) -> list[str]:
+        return [memory.content for memory in await careless.get_recent(limit, **where)]
+
+    at, first = clock.now, await careless.store("first", ["a"])
+    clock.advance(days=1)
+    await careless.upsert(["second"], pin=True, expires=clock.now + timedelta(hours=1))
+    found_by: list[tuple[dict[str, Any], str]] = [
+        ({"tags": ["a"]}, "first"),
+        ({"until": at}, "first"),
+        ({"since": clock.now}, "second"),
+    ]
+    for where, text in found_by:
+        assert await recent(**where) == await recent(1, **where) == [text], where
+        assert [found.content for found in await careless.search("first", **where)] == [text]
+    assert await recent(pinned=True) == ["second"]
+    clock.advance(minutes=-1)
+    await careless.upsert(["third"], first)
+    assert await recent(replaced=True) == ["first"]
+    assert await recent(holding=True) == ["second", "third"]
+    clock.advance(hours=2)
+    assert await recent(expired=True) == ["second"]
+    assert await recent(1, holding=True) == ["third"]  # though the newest has expired
+
+
+async def test_what_holds_is_as_similar_as_what_it_replaced(careless: MemoryStorage) -> None:
+    old = await careless.store("x")
+    [new] = await careless.upsert(["y"], old)
+    [found] = await careless.search("x", limit=1)
+    assert found.id == new.id and found.similarity == pytest.approx(1)

@@ -4,15 +4,13 @@ import asyncio
 import json
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from command import Command, settings
 from conftest import Clock
-from conversation import Config, store
+from conversation import Config, project, store
 from embeddings_server import EmbeddingsServer
 from memory_semantic import Memory, MemoryStorage
-from memory_semantic.identity import project_of
 from scripted import scripted_session
 
 ABOUT = {"stored_by": "a test", "session": "s-1", "project": "shop"}
@@ -58,10 +56,6 @@ def git(*arguments: str | Path) -> None:
     subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments], check=True)
 
 
-def project(folder: Path) -> dict[str, str]:
-    return project_of(SimpleNamespace(get_capability=lambda _: str(folder)))
-
-
 def test_a_project_is_its_repository_and_not_a_folders_name(tmp_path: Path) -> None:
     ids, folder = [], tmp_path
     for number, remote in enumerate((*HOSTS, *OTHERS)):
@@ -82,7 +76,7 @@ def test_a_folder_with_a_name_that_is_no_text_is_a_project(tmp_path: Path) -> No
     for name, shown in (("caf\udce9", "caf\ufffd"), (" ", None)):
         (tmp_path / name).mkdir()
         found = project(tmp_path / name)
-        assert found["project"] == shown or found["project"] == found["project_id"]
+        assert found["project"] == (shown or found["project_id"])
 
 
 def test_a_folder_that_was_removed_is_no_project(
@@ -92,7 +86,7 @@ def test_a_folder_that_was_removed_is_no_project(
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    assert project_of(SimpleNamespace(get_capability=lambda _: None)) == {}
+    assert project(None) == {}
 
 
 def test_metadata_goes_through_import_masked_and_export(command: Command, tmp_path: Path) -> None:

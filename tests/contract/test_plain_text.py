@@ -99,11 +99,3 @@ def test_nothing_invisible_passes() -> None:
             continue
         if unicodedata.category(chr(code)) in ("Cc", "Cf", "Zl", "Zp") and chr(code) not in "\t\n":
             assert plain(f"a{chr(code)}") == "a·", hex(code)
-
-
-def test_the_command_shows_dots(storage: MemoryStorage, command: Command) -> None:
-    id = asyncio.run(storage.store("a\u200bbc", ["t\u200bt"]))
-    for words in (("list",), ("show", id), ("search", "abc")):
-        shown = command.run(*words).output
-        assert "a·b" in shown and "t·t" in shown and "\u200b" not in shown
-    assert command.json("show", id)["content"] == "a\u200bbc"

@@ -9,9 +9,9 @@ from zlib import crc32
 
 import pytest
 from command import Command
-from conftest import Clock, MakeStorage
+from conftest import MakeStorage
 from embeddings_server import EmbeddingsServer
-from memory_semantic import Memory, MemoryStorage, ranking
+from memory_semantic import Memory, ranking
 from memory_semantic.limits import INDEXED
 from memory_semantic.ranking import score
 from plain_vectors import PlainVectors
@@ -42,9 +42,10 @@ def test_equal_scores_are_ordered_newest_first_then_by_id() -> None:
 
 
 @pytest.mark.parametrize("weight", [0, 0.5, 1])
-async def test_the_similarity_is_what_the_formula_says(root: Path, weight: float) -> None:
-    config = {"storage_root": str(root), "lexical_weight": weight}
-    storage, texts = MemoryStorage("sam", config, embeddings=PlainVectors()), ["red fox", "dog"]
+async def test_the_similarity_is_what_the_formula_says(
+    make_storage: MakeStorage, weight: float
+) -> None:
+    storage, texts = make_storage("sam", PlainVectors(), lexical_weight=weight), ["red fox", "dog"]
     await storage.store_many(texts)
     in_none, in_one = (math.log(1 + (2 - n + 0.5) / (n + 0.5)) for n in (0, 1))
     overlap = in_one / (in_one + 3 * in_none)  # "red" is one piece, and "wolf" are three
@@ -134,10 +135,9 @@ async def test_common_words_are_left_out_of_what_a_service_embeds(
         assert server.requests[-1]["input"] == [asked]
 
 
-async def test_without_words_only_the_meaning_ranks(root: Path, clock: Clock) -> None:
+async def test_without_words_only_the_meaning_ranks(make_storage: MakeStorage, root: Path) -> None:
     for agent, weight in (("sam", None), ("bob", 0.5)):
-        config = {"storage_root": str(root), "lexical_weight": weight}
-        storage = MemoryStorage(agent, config, embeddings=PlainVectors(), clock=clock)
+        storage = make_storage(agent, PlainVectors(), lexical_weight=weight)
         await storage.store_many(["?!", "one", "two"])
         assert (await storage.search("?!"))[0].score == pytest.approx(1.2, abs=1e-3)
     assert words(root) == 0

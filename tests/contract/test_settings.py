@@ -70,6 +70,8 @@ def test_a_relative_storage_root_is_refused_with_the_path_to_write(
     assert not [path for path in tmp_path.rglob("*") if path.name in ("memory", "sam")]
     invoke("store", "x", "--root", relative)
     assert (absolute / "sam/qdrant.db").is_dir()
+    settings(agent_identity="sam", embeding_model="local")
+    refuses_with("Did you mean 'embedding_model'?", "--root", relative)
 
 
 def test_a_root_in_the_home_is_absolute() -> None:
@@ -100,14 +102,6 @@ def test_values_may_be_texts_because_amplifier_expands_variables() -> None:
     config = parsed({**given, "read_only": "true"}, StorageConfig)
     assert (config.max_query_results, config.lexical_weight) == (5, 0.5)
     assert config.read_only is True and config.base_url is None
-
-
-def test_the_command_refuses_it_in_the_settings_files_too(root: Path) -> None:
-    settings(agent_identity="sam", embeding_model="local", storage_root=str(root))
-    words = "There is no setting 'embeding_model'. Did you mean 'embedding_model'?"
-    refuses_with(words)
-    refuses_with(words, "--root", str(root))
-    assert not root.exists()
 
 
 def coordinator(capability: Any = None, session: Any = None) -> Any:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from conftest import Clock
 from memory_semantic import MemoryStorage
 from memory_semantic.times import moment, named
 
@@ -43,18 +44,17 @@ def test_a_date_is_the_whole_day_by_the_clock_it_is_said_at() -> None:
     assert span and span.since == datetime(2026, 11, 19, 15, tzinfo=UTC)
 
 
-async def test_a_memory_of_that_time_comes_first_and_no_other_is_left_out(tmp_path: Path) -> None:
-    clock = [NOW]
-    config = {"storage_root": str(tmp_path), "embedding_model": "local"}
-    storage = MemoryStorage("sam", config, clock=lambda: clock[0])
+async def test_a_memory_of_that_time_comes_first_and_no_other_is_left_out(
+    storage: MemoryStorage, clock: Clock
+) -> None:
     for days, text in (
         (9, "What the payments team chose: the retry queue."),
         (40, "The payments team took the nightly batch."),
         (400, "What the payments team chose: the first queue."),
     ):
-        clock[0] = NOW - timedelta(days=days)
+        clock.now = NOW - timedelta(days=days)
         await storage.store(text)
-    clock[0] = NOW
+    clock.now = NOW
     asked = "what did the payments team choose"
     for when, said in (("last month", "nightly"), ("last week", "retry")):
         first, *others = await storage.search(f"{asked} {when}")

@@ -27,10 +27,7 @@ PUBLISHED = [0.0677, 0.0635, 0.0487, 0.0793, 0.0374, 0.0026]
 # Cosines by the maker's weights in float32.
 COSINES = {
     ("who is my boss?", "The user's manager is Priya Raman."): 0.4415,
-    ("what can't my daughter eat?", "Mia is allergic to peanuts."): 0.4130,
     ("which database did we pick?", "We chose PostgreSQL for the users table."): 0.5771,
-    ("how long until a session times out?", "Login tokens expire after fifteen minutes."): 0.4281,
-    ("who is my boss?", "The Volvo has its next service on 12 March."): 0.0651,
     ("why do cats purr?", "Deploys are frozen on Friday afternoons."): -0.0218,
 }
 TEXTS = [

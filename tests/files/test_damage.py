@@ -4,19 +4,17 @@ There is no store of an earlier engine to open: 0.9 is the first that this proje
 """
 
 import asyncio
-import os
 import shutil
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeStorage
+from conftest import MakeStorage, whole
 from memory_semantic import MemoryStorage, StorageError, upkeep
 from memory_semantic.files import disk
 from memory_semantic.files.edge import Shard
-from store_files import copy_sparse, cut, empty, garble, remove, repair, zero
+from store_files import copy_sparse, cut, empty, garble, in_a_child, remove, repair, zero
 
 FACTS = [f"fact number {i}" for i in range(20)]
 
@@ -135,21 +133,6 @@ async def answer(storage: MemoryStorage) -> str:
         return "an error"
 
 
-def answer_of_a_child(storage: MemoryStorage) -> str:
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            signal.alarm(30)
-            os.write(writing, asyncio.run(answer(storage)).encode())
-        finally:
-            os._exit(1)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        told = pipe.read()
-    return told or f"died with {os.waitpid(child, 0)[1]}"
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "harm",
@@ -173,7 +156,7 @@ def test_every_file_of_a_store_in_turn(
         shutil.rmtree(root)
         copy_sparse(copy, root)
         harm(root / name)
-        outcomes.setdefault(answer_of_a_child(storage), []).append(str(name))
+        outcomes.setdefault(in_a_child(lambda: answer(storage)), []).append(str(name))
     seen = {"seen by the check"} if harm is overwrite else set[str]()
     assert {"full", "an error"} <= outcomes.keys() <= {"full", "an error"} | seen, outcomes
 
@@ -210,13 +193,12 @@ async def test_whatever_is_lost_a_repair_brings_everything_back(
     ids = await storage.store_many(FACTS)
     await storage.pin(ids[:1])
     await storage.upsert(["a correction"], ids[1])
-    before = {m.key: m.dict_for_storage() for m in await storage.get_recent(None)}
+    before = await whole(storage)
     await storage.close()
     [harmed] = (root / "sam").glob(name)
     harm(harmed)
     await repair(storage)
-    after = {m.key: m.dict_for_storage() for m in await storage.get_recent(None)}
-    assert after == before and await storage.check() == []
+    assert await whole(storage) == before and await storage.check() == []
     assert len(await storage.search("fact", limit=5)) == 5
 
 

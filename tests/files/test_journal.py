@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from command import Command
+from conftest import whole
 from memory_semantic import (
     DamagedStoreError,
     EmbeddingGenerator,
@@ -66,10 +67,6 @@ async def fill(storage: MemoryStorage, number: int) -> list[Memory]:
     return given
 
 
-async def everything(storage: MemoryStorage) -> dict[str, Any]:
-    return {m.content: m.dict_for_storage() for m in await storage.get_recent(None)}
-
-
 async def test_it_is_an_export_that_goes_on_private_and_numbered(
     plain: MemoryStorage, path: Path
 ) -> None:
@@ -101,13 +98,13 @@ def test_import_reads_it_and_of_a_text_the_later_line(
     [rule] = [m.id for m in asyncio.run(storage.get_recent()) if m.content == "a rule"]
     for pinned in (True, False):
         asyncio.run(storage.pin([rule], pinned))
-    before = asyncio.run(everything(storage))
+    before = asyncio.run(whole(storage))
     assert len(texts(path)) == 4
     path.rename(tmp_path / "memories.jsonl")
     shutil.rmtree(path.parent)
     result = command.run("import", str(tmp_path / "memories.jsonl"), "--yes")
     assert "2 memories for sam: 2 new" in result.stdout and "left out" not in result.output
-    assert asyncio.run(everything(storage)) == before
+    assert asyncio.run(whole(storage)) == before
 
 
 def header_as(**fields: Any) -> Callable[[Path], None]:
@@ -230,7 +227,7 @@ async def test_an_append_that_fails_is_told_once_and_the_text_is_stored(
 
 
 async def test_one_that_cannot_be_written_fails_no_call_and_only_a_forget(
-    plain: MemoryStorage, path: Path, caplog: pytest.LogCaptureFixture, command: Command
+    plain: MemoryStorage, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await fill(plain, 2)
     path.unlink()
@@ -297,24 +294,24 @@ async def test_parts_of_two_moments_lose_nothing_and_revive_nothing(
     folder = path.parent
     ids = await storage.store_many(["a fact", *(f"fact {number}" for number in range(4))])
     await storage.delete(ids[:1])  # so the manifest counts the other four
-    first = await everything(storage)
+    first = await whole(storage)
     copy_sparse(folder, tmp_path / "earlier")
     for step in between.split(" and "):
         if step == "store":
             await storage.store("fact 4")
         else:
-            await storage.delete([first["fact 0"]["id"]])
-    second = await everything(storage)
+            await storage.delete([first["fact 0"].id])
+    second = await whole(storage)
     for part in older:
         for there in folder.glob(PARTS[part]):
             disk.remove(there)
         for earlier in (tmp_path / "earlier").glob(PARTS[part]):
             copy_sparse(earlier, folder / earlier.relative_to(tmp_path / "earlier"))
     try:
-        found = await everything(storage)
+        found = await whole(storage)
     except DamagedStoreError:
         await repair(storage)
-        found = await everything(storage)
+        found = await whole(storage)
     assert found.keys() >= first.keys() & second.keys()
     assert set(older) != {"journal"} or found == second
     if older != ("shard", "manifest"):

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from conftest import Clock
+from conftest import Clock, MakeStorage
 from memory_semantic import Memory, MemoryStorage
 from memory_semantic.files import edge, points
 from memory_semantic.files.edge import Shard
@@ -15,9 +15,8 @@ from store_files import copy_sparse, traces
 
 
 @pytest.fixture
-def storage(root: Path, clock: Clock) -> MemoryStorage:
-    config = {"storage_root": str(root), "lexical_weight": 1.0}
-    return MemoryStorage("sam", config, embeddings=PlainVectors(), clock=clock)
+def storage(make_storage: MakeStorage) -> MemoryStorage:
+    return make_storage("sam", PlainVectors(), lexical_weight=1.0)
 
 
 async def fill(storage: MemoryStorage, clock: Clock, number: int) -> None:

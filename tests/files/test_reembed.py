@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command import Command, settings
-from conftest import Clock, MakeStorage
+from conftest import Clock, MakeStorage, whole
 from embeddings_server import EmbeddingsServer
 from memory_semantic import MemoryStorage, StorageError, upkeep
 from memory_semantic.limits import EMBEDDED_AT_ONCE
@@ -53,11 +53,6 @@ class Service(PlainVectors):
             break
         self.embedded += texts
         return await super()._embed(texts)
-
-
-async def whole(storage: MemoryStorage) -> dict[str, Memory]:
-    """All memories by their texts."""
-    return {memory.content: memory for memory in await storage.get_recent(None)}
 
 
 async def reembed(storage: MemoryStorage, service: Service) -> int:

@@ -26,7 +26,7 @@ def recorded(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-async def test_records_ids_and_no_text(used: MemoryStorage, log: Path, clock: Clock) -> None:
+async def test_records_ids_and_no_text(used: MemoryStorage, log: Path) -> None:
     assert await used.search("x") == []  # without a store, nothing is created
     assert not log.parent.exists()
     first, second = await used.store_many(["Deploys happen on Tuesday.", "Anna likes tea."])

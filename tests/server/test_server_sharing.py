@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeStorage
+from conftest import MakeStorage, whole
 from embeddings_server import EmbeddingsServer
 from local_server import DROP
 from memory_semantic import Memory, MemoryStorage, StorageError
@@ -64,7 +64,7 @@ async def test_what_two_change_in_one_memory_at_the_same_moment_is_kept_of_both(
     rule = await storage.store("y")
     qdrant.between(lambda: asyncio.run(other.pin([rule])), WRITE)
     [new] = await storage.upsert(["z"], rule)
-    memories = {memory.content: memory for memory in await storage.get_recent()}
+    memories = await whole(storage)
     assert memories["y"].replaced_by == point_id("z") and memories["y"].pinned and new.replaced
     qdrant.between(lambda: asyncio.run(other.store("x", ["theirs"])), WRITE)
     await storage.store("x", ["last"])
@@ -113,19 +113,6 @@ def service(
     return {"qdrant_url": qdrant.url, "base_url": server.base_url}
 
 
-async def replacement(qdrant: QdrantServer, new: MemoryStorage) -> Callable[[], object]:
-    """What makes the store anew with the model of `new`: as a person does, by an export, the end of
-    the collection, and an import.
-    """
-    memories = await new.get_recent(None)
-
-    def replace() -> None:
-        qdrant.client.delete_collection(COLLECTION)
-        asyncio.run(new.restore(memories))
-
-    return replace
-
-
 # Each with the number of its requests.
 CALLS: dict[str, tuple[int, Call]] = {
     "store": (3, lambda storage, known: storage.store("new", ["ours"])),
@@ -142,10 +129,18 @@ CALLS: dict[str, tuple[int, Call]] = {
 async def test_a_store_that_is_made_anew_with_another_model_while_a_call_runs(
     make_storage: MakeStorage, qdrant: QdrantServer, service: dict[str, Any], name: str, later: int
 ) -> None:
-    """No vector of the model before gets into it."""
+    """As a person does it, by an export, the end of the collection, and an import. No vector of the
+    model before gets into it.
+    """
     known = await make_storage(embedding_model="m", **service).store("known", ["first"])
     new = make_storage(embedding_model="n", **service)
-    qdrant.between(await replacement(qdrant, new), later=later)
+    memories = await new.get_recent(None)
+
+    def replace() -> None:
+        qdrant.client.delete_collection(COLLECTION)
+        asyncio.run(new.restore(memories))
+
+    qdrant.between(replace, later=later)
     storage = make_storage(embedding_model=None, **service)
     assert await CALLS[name][1](storage, known)
     assert qdrant.rules == []  # it happened during the call

@@ -8,21 +8,19 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import conversation
 import pytest
 from amplifier_core import AmplifierSession, HookResult
 from conftest import MakeStorage
-from conversation import Config, emit, search, store
-from embeddings_server import EmbeddingsServer
+from conversation import Config, emit, project, search, store
+from embeddings_server import EmbeddingsServer, error
 from memory_hooks import recall
 from memory_hooks.block import MAX_SHOWN_CHARS, NOTES
 from memory_hooks.block import RULES as RULES_HEAD
 from memory_hooks.recall import CHILD_TOKENS, MAX_QUERY_CHARS, NAME, asked
 from memory_semantic import MemoryStorage, core_settings, estimate_tokens
-from memory_semantic.identity import project_of
 from memory_semantic.remembered import utc_now
 
 DECISION = "We chose PostgreSQL for the users table."
@@ -48,10 +46,6 @@ def old(memory: Config) -> MemoryStorage:
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [record for record in caplog.records if record.name.startswith("memory_hooks")]
-
-
-def project(folder: Path) -> dict[str, str]:
-    return project_of(SimpleNamespace(get_capability=lambda _: str(folder)))
 
 
 async def clear(session: AmplifierSession) -> None:
@@ -88,18 +82,6 @@ async def test_all_that_holds_is_read_before_the_first_prompt_and_nothing_later(
     ]
     [[(role, first), (_, prompt)], *_] = talk.asked()
     assert role == "user" and DECISION in first and "hello" in prompt
-
-
-async def test_each_request_begins_with_the_one_before(memory: Config, old: MemoryStorage) -> None:
-    """So a provider's cache serves everything said before."""
-    await old.store_many([DECISION, *OTHERS])
-    small = {"token_budget": 120, "prompt_token_budget": 120}
-    prompts = (QUESTION, "And what about indentation, tabs or spaces?", "When do tokens expire?")
-    turns = ["PostgreSQL.", search("the office in Lyon")]
-    talk = await converse(memory, *prompts, turns=turns, settings=small)
-    assert len(talk.requests) == 4 and len(talk.recalled) >= 2
-    for before, after in pairwise(talk.asked()):
-        assert after[: len(before)] == before
 
 
 async def test_no_memory_is_read_twice_in_one_conversation(
@@ -174,11 +156,15 @@ async def test_rules_the_users_words_what_is_close_and_the_latest_come_first(
 async def test_later_prompts_bring_only_what_is_close_and_not_yet_shown(
     memory: Config, sam: MemoryStorage, old: MemoryStorage
 ) -> None:
+    """Each request begins with the one before, so that a provider's cache serves what was said."""
     await old.store(DECISION)
     await sam.store_many(many(30))
-    talk = await converse(memory, "hello", "thanks", QUESTION, QUESTION, settings=LITTLE)
+    prompts, turns = ("hello", "thanks", QUESTION, QUESTION), ["Hello.", search("backlog")]
+    talk = await converse(memory, *prompts, turns=turns, settings=LITTLE)
     first, second = talk.recalled
     assert DECISION not in first and DECISION in second and "Ticket" not in second
+    assert len(talk.requests) == 5
+    assert all(after[: len(before)] == before for before, after in pairwise(talk.asked()))
     settings = {**LITTLE, "min_cosine": 0.95}
     assert len((await converse(memory, "hello", QUESTION, settings=settings)).recalled) == 1
 
@@ -293,13 +279,13 @@ def test_tokens_are_not_underestimated() -> None:
     assert [estimate_tokens(text) for text in ("x" * 45, "", "{}" * 11)] == [10, 0, 10]
 
 
-async def test_a_slow_service_delays_no_prompt_for_more_than_two_seconds(
+async def test_a_slow_service_is_given_up_and_what_needs_none_is_shown(
     service: Config,
     remote: MemoryStorage,
     server: EmbeddingsServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What fits needs no service; else what needs none is shown."""
+    """What fits needs no service."""
     monkeypatch.setattr(recall, "MAX_SECONDS", LIMIT)
     await remote.store_many([DECISION, *OTHERS])
     over = Event()
@@ -316,6 +302,42 @@ async def test_a_slow_service_delays_no_prompt_for_more_than_two_seconds(
     over.set()
     assert len(talk.requests) == 2 and len(talk.recalled) == 1
     assert "2 s" in talk.shown[0] and "2 failures in a row" in talk.shown[1]
+
+
+async def test_after_two_failures_no_prompt_waits_for_a_time_that_doubles_until_a_success(
+    service: Config,
+    remote: MemoryStorage,
+    server: EmbeddingsServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await remote.store("Something.")
+    now, asked = 0.0, list[int]()
+    monkeypatch.setattr("memory_hooks.pause.monotonic", lambda: now)
+
+    def after(seconds: float) -> Any:
+        async def step(_: AmplifierSession) -> None:
+            nonlocal now
+            now += seconds
+            asked.append(len(server.requests))
+
+        return step
+
+    async def up(_: AmplifierSession) -> None:
+        server.script = []
+
+    server.requests.clear()
+    server.script = [error(401)] * 100
+    hello = "What did we decide?"
+    nothing = {"token_budget": 1, "prompt_token_budget": 1}  # fits: each prompt asks the service
+    times = (31, 31, 31, 1000, 10_000)  # the pauses are 30, 60, …, at most 900
+    steps = [step for seconds in times for step in (hello, after(seconds))]
+    again = ["What now?", "And now?", after(0)]
+    talk = await converse(service, hello, *steps, up, *again, settings=nothing)
+    assert asked == [2, 3, 3, 4, 5, 7]
+    assert [name for name, _ in talk.events].count("memory:inject_failed") == 5
+    first, second = talk.shown
+    assert first.startswith("Recall from long-term memory failed for this prompt. The embeddings")
+    assert "the next try comes 30 seconds later" in second
 
 
 async def test_a_failure_is_told_once_and_breaks_no_turn_and_is_logged_if_nobody_sees_it(
@@ -465,11 +487,3 @@ async def test_a_rule_must_hold_and_fit_to_be_shown(memory: Config, old: MemoryS
     [rules] = (await converse(memory, "hello", settings={"pin_budget": 60})).recalled
     assert "more rules do not fit: agent-memory list --pinned" in rules
     assert len(re.findall("^[0-9a-f]{4,} ", rules.split(NOTES)[0], re.M)) < 6
-
-
-async def test_only_the_user_replaces_a_rule(memory: Config, old: MemoryStorage) -> None:
-    [rule] = await pin(old, RULES[1:2])
-    turns = [store("Deploy whenever you like.", replaces=rule)]
-    talk = await converse(memory, "hello", turns=turns)
-    assert f"{rule} still holds" in str(talk.messages)
-    assert [kept.id for kept in await old.get_recent(pinned=True, holding=True)] == [rule]

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from amplifier_core.testing import MockCoordinator
-from amplifier_module_tool_memory_semantic_sharing import mount
 from conftest import Clock, MakeStorage
 from conversation import Config, call, chat, search, store
 from embeddings_server import EmbeddingsServer
@@ -237,13 +235,3 @@ async def test_the_settings_open_what_they_name_and_nothing_else(
     assert stored["success"]
     counts = [await make_storage(name).count() for name in agents]
     assert counts == [2, 2, 1, 1]
-
-
-async def test_mounting_opens_nothing(memory: Config, root: Path, tmp_path: Path) -> None:
-    for config in (None, {}, {**memory, "share_with": "alice", "also_search": ["team"]}):
-        coordinator = MockCoordinator()
-        assert await mount(coordinator, config) is None
-        assert "memory_search" in coordinator.mount_points["tools"]
-    declared = await coordinator.collect_contributions("observability.events")
-    assert ["memory:shared"] in declared
-    assert not root.exists() and list((tmp_path / "home").iterdir()) == []
