@@ -128,7 +128,9 @@ class TestAQuote:
         with Raw(root) as server:
             server.hook("before_prompt", prompt=RULE, session="a")
             stored = self.stored(server)
-        assert "said_by" not in stored and stored["status"].startswith("stored. Not pinned. If ")
+        assert "said_by" not in stored and stored["status"].startswith(
+            "stored. Not pinned by this. If "
+        )
         assert f"agent-memory pin {stored['memory_id']} --agent sam" in stored["status"]
 
     def test_in_codex_its_turn_says_whose_it_is(
