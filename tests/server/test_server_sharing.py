@@ -21,7 +21,7 @@ READ = f"POST /collections/{COLLECTION}/points"
 THINGS = (
     "anchor basket candle desert engine feather garden hammer island jacket "
     "kettle lemon mirror needle orchard pencil quarry ribbon saddle tunnel"
-).split()
+).split()  # noqa: SIM905 - as a list it has twenty lines
 
 
 @pytest.fixture
