@@ -21,7 +21,7 @@ READ = f"POST /collections/{COLLECTION}/points"
 THINGS = (
     "anchor basket candle desert engine feather garden hammer island jacket "
     "kettle lemon mirror needle orchard pencil quarry ribbon saddle tunnel"
-).split()  # noqa: SIM905 - as a list it has twenty lines
+)
 
 
 @pytest.fixture
@@ -185,13 +185,15 @@ async def test_machines_that_begin_at_once_have_one_store_with_all_that_was_ackn
     for i in range(200):
         qdrant.rules += [Rule(19), Rule(1, answer=DROP, after=i % 2 == 0)]
 
+    things = THINGS.split()
+
     async def machine(which: int) -> set[str]:
         source, ours = random.Random(which), make_storage(qdrant_url=qdrant.url)
         acknowledged, own = set[str](), dict[str, str]()
         for number in range(12):
-            acknowledged.add(shared := THINGS[source.randrange(8)])
+            acknowledged.add(shared := things[source.randrange(8)])
             await ours.store(shared, [f"{which} {number % 5}"])
-            text = THINGS[8 + 4 * which + source.randrange(4)]
+            text = things[8 + 4 * which + source.randrange(4)]
             if text in own:
                 assert await ours.delete([own.pop(text)]) == 1
             else:
