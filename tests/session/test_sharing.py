@@ -122,6 +122,22 @@ async def test_its_search_replaces_the_other_one_and_needs_no_store_of_its_own(
     assert [path.name for path in root.iterdir()] == ["team"]
 
 
+async def test_a_corrected_one_of_another_comes_with_what_holds_now(
+    play: Any, make_storage: MakeStorage
+) -> None:
+    team = make_storage("team")
+    ids = [(await team.upsert(["The team deploys on Mondays."]))[0].id]
+    for day in ("Tuesdays", "Fridays"):
+        [stored] = await team.upsert([f"The team deploys on {day}."], ids[-1])
+        ids.append(stored.id)
+    [found] = await play(search(ids[0]), config={"also_search": ["team"]})
+    memories = found["output"]["memories"]
+    assert [(each["id"], each["agent"]) for each in memories] == [
+        (ids[-1], "team"),
+        (ids[0], "team"),
+    ]
+
+
 async def test_the_best_of_all_stores_come_first(
     play: Any, make_storage: MakeStorage, clock: Clock
 ) -> None:

@@ -182,7 +182,7 @@ class Files(Client):
                 elif undo and "agent-memory" in text:
                     plan.problems += [stays, "Take out what names agent-memory."]
                 continue
-            if undo and "agent-memory" in json.dumps(after or {}):
+            if undo and any(map(_OURS.search, _commands(after or {}))):
                 left = f"{part.file} still names agent-memory, beside what is yours. Take that out."
                 plan.problems.append(left)
             if after is None and part.file.is_symlink():

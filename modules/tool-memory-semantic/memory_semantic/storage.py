@@ -267,9 +267,9 @@ class MemoryStorage:
         return await self.run(lambda store: links.replaced(store, memories), [])
 
     async def replacing(self, memory: Memory) -> Memory | None:
-        """What replaced this memory, if it is replaced."""
-        key = memory.replaced_by
-        return await self.run(lambda store: store.get([key]).get(key), None) if key else None
+        """What holds in place of this memory, if it is replaced."""
+        latest = await self.run(lambda store: store.current(memory), memory)
+        return None if latest is memory else latest
 
     async def pin(self, ids: Iterable[str], pinned: bool = True) -> list[Memory]:
         """Pin the memories with these ids as rules that the user gave, or no longer; returns them

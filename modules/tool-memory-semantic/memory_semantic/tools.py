@@ -260,10 +260,8 @@ class MemorySearchTool(MemoryTool):
             with suppress(InputError):
                 memory = await storage.get(query)
         memories = [memory] if memory else []
-        if memory and memory.replaced_by:
-            latest = await storage.run(lambda store, old=memory: store.current(old), memory)
-            if latest is not memory:
-                memory.newer, memories = latest.id, [memory, latest]
+        if memory and (latest := await storage.replacing(memory)):
+            memory.newer, memories = latest.id, [memory, latest]
         if not (is_id or memory):
             limit = DEFAULT_RESULTS if limit is None else limit
             memories = await storage.search(

@@ -82,7 +82,9 @@ class ServerPlace(Place):
                 try:
                     return work(self._collection(cancelled))
                 except DamagedStoreError as error:
-                    raise DamagedStoreError(str(error).replace(REPAIR, RESTORE)) from error
+                    told = DamagedStoreError(str(error).replace(REPAIR, RESTORE))
+                    told.outcome = error.outcome
+                    raise told from error
 
         return await run_cancellable(operation)
 

@@ -57,6 +57,13 @@ class SeveralStores(MemoryStorage):
         self.found = [memory] if memory else []
         return memory
 
+    async def replacing(self, memory: Memory) -> Memory | None:
+        """Like `MemoryStorage.replacing`, in the store that the memory is in."""
+        owner = next((each for each in self._others if each.agent_id == memory.agent_id), super())
+        latest = await owner.replacing(memory)
+        self.found += [latest] if latest else []
+        return latest
+
     async def _comparable(self) -> list[MemoryStorage]:
         """The other stores whose scores can be compared with one's own, or else with the first."""
         own, *theirs = await asyncio.gather(self.info(), *map(self._info, self._others))
