@@ -106,7 +106,7 @@ class Plugin(Client):
             steps.append([self.install, _PLUGIN])
         if not undo and not moved and enabled and self.update:
             steps.append([self.update, _PLUGIN])
-        if undo and steps and not shutil.which(self.command):
+        if undo and steps and not self.found:
             gone = (
                 f"{self.command} is not on this machine, so what {self.config} names has no effect."
             )
