@@ -99,7 +99,7 @@ async def test_a_handoff_finds_its_receiver(daemon: DaemonProcess, sam: Agent, e
         await sam.ask("record_event", session_id=f"h{n}", events=words)
         given = {"session_id": f"h{n}", "to_agent": "kim", "note": f"Note {n}."}
         await sam.ask("create_handoff_packet", **given)
-    handed = (await kim.bundle("else", session_id="s8", max_tokens=4_000)).split("# Handoffs")[1]
+    handed = (await kim.bundle("else", session_id="s8", max_tokens=6_000)).split("# Handoffs")[1]
     assert all(f"Note {n}." in handed.split("\n# ")[0] for n in range(3))
     refusal = await sam.refused("create_handoff_packet", to_agent="evee")
     assert "There is no agent evee. The agents are: eve, kim, sam." in refusal
