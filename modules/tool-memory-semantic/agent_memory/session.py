@@ -169,7 +169,8 @@ def in_parts(
                 progress.done(done)
                 results += run(work(memories[done : done + limits.EMBEDDED_AT_ONCE]))
     except (KeyboardInterrupt, AgentMemoryError) as error:
+        if done and isinstance(error, AgentMemoryError):
+            error.outcome = ""  # that was of the last part
         why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
-        why = why.replace(" Nothing was changed.", "") if done else why  # that was of the last part
         fail(f"{why}\n{doing}: {done:,} of {len(memories):,} are done. Run it again to resume.")
     return results

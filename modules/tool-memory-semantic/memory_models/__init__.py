@@ -105,8 +105,9 @@ def fetch(model: str, show_progress: bool = False) -> None:
     except Exception as error:
         said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}."
         raise EmbeddingError(
-            f"The model {model!r} could not be fetched: {shortage(error) or said} {UNCHANGED} "
-            f"Check the network{proxied()} and the folder {folder}, then run it again."
+            f"The model {model!r} could not be fetched: {shortage(error) or said}",
+            UNCHANGED,
+            f"Check the network{proxied()} and the folder {folder}, then run it again.",
         ) from error
     embed(model, SAMPLE[0])
 
@@ -185,4 +186,4 @@ def _unusable(model: str, why: str) -> EmbeddingError:
     if find_spec("fastembed") is None:
         why = "needs the package fastembed."
         run = f'uv pip install --python {shlex.quote(sys.executable)} "{PACKAGE}" && {run}'
-    return EmbeddingError(f"{what} {why} {UNCHANGED} Run: {run}")
+    return EmbeddingError(f"{what} {why}", UNCHANGED, f"Run: {run}")

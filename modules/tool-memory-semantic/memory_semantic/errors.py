@@ -24,7 +24,20 @@ from uuid import UUID
 
 
 class AgentMemoryError(Exception):
-    """Base of the errors that this package raises."""
+    """Base of the errors that this package raises. Besides what happened, an error says its
+    `outcome`, what was and was not changed, and its `remedy`, what to do; what is never altered on
+    the way may be part of its message instead.
+    """
+
+    remedy = ""
+
+    def __init__(self, message: str, outcome: str = "", remedy: str = "") -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        self.remedy = remedy or self.remedy
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (*self.args, self.outcome, self.remedy)))
 
 
 class InputError(AgentMemoryError, ValueError):
@@ -46,13 +59,12 @@ class RefusedTextError(EmbeddingError):
 
 
 class StorageError(AgentMemoryError):
-    """An agent's store could not be opened, read or written. `outcome` is the last sentence of the
-    message, which says what was changed. It is empty until `explained` adds it.
+    """An agent's store could not be opened, read or written. It ends with its `outcome`, which is
+    empty until `explained` adds it.
     """
 
-    def __init__(self, message: str, outcome: str = "") -> None:
-        super().__init__(f"{message} {outcome}".rstrip())
-        self.outcome = outcome
+    def __str__(self) -> str:
+        return " ".join(filter(None, (*self.args, self.remedy, self.outcome)))
 
 
 class ResourceError(StorageError):
@@ -67,13 +79,15 @@ class ReplacedStoreError(StorageError):
     """The store was given another embedding model while this call was running."""
 
 
+REPAIR_COMMAND = "agent-memory doctor --repair"
+REPAIR = f"Run `{REPAIR_COMMAND}`, or restore it from a backup."
+
+
 class DamagedStoreError(StorageError):
     """The store is damaged: a person has to look at it."""
 
+    remedy = REPAIR
 
-REPAIR_COMMAND = "agent-memory doctor --repair"
-# How a DamagedStoreError ends.
-REPAIR = f"Run `{REPAIR_COMMAND}`, or restore it from a backup."
 
 # How other errors of a store end: what became of the call.
 UNCHANGED = "Nothing was changed."
@@ -111,7 +125,7 @@ def readable_size(size: float) -> str:
 
 def damage(agent: str, sign: str) -> DamagedStoreError:
     """The error for a damaged store; `sign` is the evidence."""
-    return DamagedStoreError(f"The store of {agent!r} is damaged: {sign}. {REPAIR}")
+    return DamagedStoreError(f"The store of {agent!r} is damaged: {sign}.")
 
 
 def newer(number: object) -> NewerStoreError:
@@ -135,9 +149,8 @@ def explained(outcome: str) -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        if error.outcome:
-            raise
-        raise type(error)(str(error), outcome) from error
+        error.outcome = error.outcome or outcome
+        raise
     except (OSError, MemoryError, RuntimeError) as error:
         if lacking := shortage(error):
             raise exhausted("The store cannot be used now", lacking, outcome) from error

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from .embeddings.choice import lexical_weight
-from .errors import REPAIR, REPAIR_COMMAND, DamagedStoreError, StorageError, counted
+from .errors import REPAIR, REPAIR_COMMAND, StorageError, counted
 from .points import StoreInfo
 from .settings import StorageConfig
 
@@ -83,6 +83,7 @@ def removal(*paths: Path) -> str:
 
 def store_problem(error: StorageError) -> Finding:
     """The finding that the store cannot be used."""
-    text = str(error).replace(f" {REPAIR}", "")  # the reader has just run the doctor
-    repairable = isinstance(error, DamagedStoreError) or REPAIR_COMMAND in text
-    return Finding("problem", "store", text, REPAIR_COMMAND if repairable else "")
+    if error.remedy != REPAIR:
+        return Finding("problem", "store", str(error))
+    error.remedy = ""  # the reader has just run the doctor
+    return Finding("problem", "store", str(error), REPAIR_COMMAND)

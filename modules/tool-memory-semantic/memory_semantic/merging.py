@@ -30,7 +30,9 @@ def merge(new: Memory, known: Memory | None) -> Memory:
     if len(tags) > MAX_TAGS:
         raise InputError(
             f"With the tags it already has, this memory would have {len(tags)}; at most {MAX_TAGS} "
-            f"are allowed. {UNCHANGED} Store it again with fewer new tags."
+            "are allowed.",
+            UNCHANGED,
+            "Store it again with fewer new tags.",
         )
     latest = new if new.timestamp > known.timestamp else known
     replaced_by, expires = latest.replaced_by, latest.expires

@@ -48,7 +48,7 @@ async def findings(
                 lambda store: (examine(store, progress=bar.done), store.count())
             ) or ([], 0)
     except StorageError as error:
-        yield store_problem(error)._replace(mend="")  # the error says it
+        yield store_problem(error)
         return
     for finding in about_memories(problems, number, "hashes and vectors", RESTORE):
         yield finding

@@ -9,7 +9,6 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_semantic.errors import (
-    REPAIR,
     UNCHANGED,
     DamagedStoreError,
     StorageError,
@@ -82,9 +81,8 @@ class ServerPlace(Place):
                 try:
                     return work(self._collection(cancelled))
                 except DamagedStoreError as error:
-                    told = DamagedStoreError(str(error).replace(REPAIR, RESTORE))
-                    told.outcome = error.outcome
-                    raise told from error
+                    error.remedy = RESTORE
+                    raise
 
         return await run_cancellable(operation)
 

@@ -148,11 +148,12 @@ class EmbeddingGenerator:
         key = (self._api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         if not key and not self.endpoint:
             raise EmbeddingError(
-                f"OPENAI_API_KEY is not set, and the model {self.model!r} needs it. {UNCHANGED} "
-                f"{SET_KEY}"
+                f"OPENAI_API_KEY is not set, and the model {self.model!r} needs it.",
+                UNCHANGED,
+                SET_KEY,
             )
         if not (key.isascii() and key.isprintable()):
-            raise EmbeddingError(f"OPENAI_API_KEY is not a valid key. {UNCHANGED} Set it again.")
+            raise EmbeddingError("OPENAI_API_KEY is not a valid key.", UNCHANGED, "Set it again.")
         # This imports the SDK, which takes half a second the first time.
         service = await run_blocking(lambda: import_module(".service", __package__))
         return await service.embed(
@@ -174,8 +175,9 @@ class EmbeddingGenerator:
 def unusable(answer: str) -> EmbeddingError:
     """The error for an `answer` that cannot be vectors of the texts."""
     return EmbeddingError(
-        f"The embedding model answered with {answer}. {UNCHANGED} "
-        "Check embedding_model, dimensions and base_url."
+        f"The embedding model answered with {answer}.",
+        UNCHANGED,
+        "Check embedding_model, dimensions and base_url.",
     )
 
 

@@ -76,7 +76,7 @@ async def embed(
     """
     for name in _HEADERS:
         if not os.environ.get(name, "").isascii():
-            raise EmbeddingError(f"{name} must be ASCII. {UNCHANGED} Set it again.")
+            raise EmbeddingError(f"{name} must be ASCII.", UNCHANGED, "Set it again.")
     try:
         client = AsyncOpenAI(
             api_key=api_key or "none",  # the SDK insists on one
@@ -86,20 +86,22 @@ async def embed(
             timeout=EMBEDDING_TRY_SECONDS,
         )
     except Exception as error:
-        raise EmbeddingError(f"{obstacle(error, 'base_url')} {UNCHANGED}") from None
+        raise EmbeddingError(obstacle(error, "base_url"), UNCHANGED) from None
     ask = partial(_request, client, model, dimensions)
     try:
         vectors, refused = await _vectors(ask, texts)
         if not refused:
             return vectors
         which = f"{counted(len(refused), 'text')} of {len(texts):,}"
-        failure = RefusedTextError(_refusal(next(iter(refused.values())), which))
+        what, remedy = _refusal(next(iter(refused.values())), which)
+        failure = RefusedTextError(what, UNCHANGED, remedy)
         failure.keys = set(refused)
     except EmbeddingError:
         raise
     except Exception as error:
         answered = isinstance(error, openai.APIStatusError)
-        failure = EmbeddingError(_failure(error, bool(api_key)) if answered else _silence(error))
+        what, remedy = _failure(error, bool(api_key)) if answered else _silence(error)
+        failure = EmbeddingError(what, UNCHANGED, remedy)
         failure.may_pass = _may_pass(error)
     raise failure  # without its cause, which may contain the key
 
@@ -217,36 +219,36 @@ async def _request(
     return [vectors[index] for index in range(number)]
 
 
-def _silence(error: Exception) -> str:
+def _silence(error: Exception) -> tuple[str, str]:
     if not isinstance(error, _SILENT):
         kind = type(error).__name__
-        return f"{_SERVICE} could not be asked ({kind}). {UNCHANGED} Check its address."
+        return f"{_SERVICE} could not be asked ({kind}).", "Check its address."
     if lacking := shortage(error):
-        return f"{_SERVICE} was not reached: {lacking} {UNCHANGED}"
+        return f"{_SERVICE} was not reached: {lacking}", ""
     late = isinstance(error, openai.APITimeoutError | TimeoutError)
     failure = "did not answer in time" if late else "could not be reached"
     return (
-        f"{_SERVICE} {failure}, in {EMBEDDING_TRIES} tries. {UNCHANGED} "
+        f"{_SERVICE} {failure}, in {EMBEDDING_TRIES} tries.",
         "Check that the service is running, then the network and the service's address"
-        f"{proxied()}, and try again."
+        f"{proxied()}, and try again.",
     )
 
 
-def _refusal(error: openai.APIStatusError, which: str) -> str:
+def _refusal(error: openai.APIStatusError, which: str) -> tuple[str, str]:
     said, remedy = "", "The text may be too long, or the model may not accept `dimensions`."
     for pattern, (cause, advice) in _CAUSES.items():
         if re.search(pattern, str(error.body), re.IGNORECASE):
             said, remedy = f" It says {cause}.", advice
             break
-    return f"{_SERVICE} refused {which} (HTTP {error.status_code}).{said} {UNCHANGED} {remedy}"
+    return f"{_SERVICE} refused {which} (HTTP {error.status_code}).{said}", remedy
 
 
-def _failure(error: openai.APIStatusError, with_key: bool) -> str:
+def _failure(error: openai.APIStatusError, with_key: bool) -> tuple[str, str]:
     status, wait = error.status_code, ""
     if status < 400:
         location = error.response.headers.get("location", "")
         where = redirection(_SERVICE, status, str(error.request.url), location)
-        return f"{where} {UNCHANGED} If that is the right address, set base_url to it."
+        return where, "If that is the right address, set base_url to it."
     if status in (401, 403):
         reason, remedy = "wants an API key, and none is set", SET_KEY
         if with_key:
@@ -267,4 +269,4 @@ def _failure(error: openai.APIStatusError, with_key: bool) -> str:
             wait, remedy = f" It asks to wait {long}.", "Try again then."
     else:
         return _refusal(error, "the request")
-    return f"{_SERVICE} {reason} (HTTP {status}).{wait} {UNCHANGED} {remedy}"
+    return f"{_SERVICE} {reason} (HTTP {status}).{wait}", remedy

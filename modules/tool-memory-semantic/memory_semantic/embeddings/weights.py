@@ -48,4 +48,4 @@ def loading(package: str) -> Iterator[None]:
         yield
     except Exception as error:
         cause = shortage(error) or f"Its files cannot be read. Reinstall {package}."
-        raise EmbeddingError(f"The built-in model cannot be loaded: {cause} {UNCHANGED}") from error
+        raise EmbeddingError(f"The built-in model cannot be loaded: {cause}", UNCHANGED) from error

@@ -22,7 +22,6 @@ from uuid import UUID
 
 from .. import errors
 from ..errors import (
-    REPAIR,
     REPAIR_COMMAND,
     UNCHANGED,
     DamagedStoreError,
@@ -164,13 +163,13 @@ def examined(place: FilePlace) -> tuple[list[str], int]:
     waits = int(place.lock_seconds)
     code, output = _run("examine", *arguments, folder=folder.database, waits=waits)
     if what := _ENDS.get(-code):
-        raise DamagedStoreError(f"The vector engine {what} on the store's files. {REPAIR}")
+        raise DamagedStoreError(f"The vector engine {what} on the store's files.")
     if code:
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
         raise StorageError(f"The check failed: its process {how}. Run it again.", UNCHANGED)
     answer = json.loads(output)
     if "error" in answer:
-        raise getattr(errors, answer["error"], StorageError)(answer["text"])
+        raise getattr(errors, answer["error"], StorageError)(answer["text"], answer["outcome"])
     return answer["problems"], answer["number"]
 
 
@@ -247,7 +246,8 @@ def _examine(root: str, agent: str, lock_seconds: str) -> Iterator[Any]:
         problems, number = found or ([], 0)
         yield {"problems": problems, "number": number}
     except StorageError as error:
-        yield {"error": type(error).__name__, "text": str(error)}
+        text, outcome = error.args[0], error.outcome
+        yield {"error": type(error).__name__, "text": text, "outcome": outcome}
 
 
 def _read(path: str, agent: str, dimensions: str, gathered: str) -> Iterator[Any]:

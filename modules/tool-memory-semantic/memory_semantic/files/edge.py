@@ -13,7 +13,7 @@ from uuid import UUID
 
 import qdrant_edge as edge
 
-from ..errors import REPAIR, DamagedStoreError, StorageError, denied, exhausted, named, shortage
+from ..errors import DamagedStoreError, StorageError, denied, exhausted, named, shortage
 from ..points import Condition, How, Point, Question, StoreInfo
 from ..ranking import CANDIDATES, NO_COSINE, indexed
 from . import disk
@@ -60,9 +60,7 @@ class Shard:
         # are finished before they get their names.
         for segment in path.glob("segments/*/"):
             if not (segment / "version.info").is_file():
-                raise DamagedStoreError(
-                    f"The store is damaged: a version.info is missing. {REPAIR}"
-                )
+                raise DamagedStoreError("The store is damaged: a version.info is missing.")
         immutable = list(path.glob(_READ_AT_OPENING))
         names = (*_READ_ALWAYS, *(_ALSO_READ if immutable else ()))
         self._read_always = [file for name in names for file in path.glob(name)]
@@ -132,9 +130,7 @@ class Shard:
             left = [point for point in left if found.get(point.key) != point.payload]
             if not left:
                 return
-        raise DamagedStoreError(
-            f"Told {_SENDS} times to write, the vector engine did not. {REPAIR}"
-        )
+        raise DamagedStoreError(f"Told {_SENDS} times to write, the vector engine did not.")
 
     def fill(self, points: Sequence[Point]) -> None:
         """Insert or replace these, which are on disk after `flush`: for a shard that is being made.
@@ -330,5 +326,5 @@ def _engine_errors(action: str) -> Iterator[None]:
         reason = named(error)
         failure += f": {reason}" if reason else ""
         raise DamagedStoreError(
-            f"{failure}. If this happens again, the store's files are damaged. {REPAIR}"
+            f"{failure}. If this happens again, the store's files are damaged."
         ) from error

@@ -12,7 +12,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from ..embeddings.generator import EmbeddingGenerator
-from ..errors import UNCHANGED, EmbeddingError, RefusedTextError, StorageError
+from ..errors import UNCHANGED, RefusedTextError, StorageError
 from ..limits import EMBEDDED_AT_ONCE
 from ..memory import Memory
 from ..points import Point, StoreInfo
@@ -85,7 +85,8 @@ async def embedded(
         vectors = await generator.generate_batch([memory.content for memory in memories])
     except RefusedTextError as error:
         refused = ", ".join(memory.sized for memory in memories if memory.key in error.keys)
-        raise EmbeddingError(f"{error} Refused: {refused}.") from error
+        error.remedy += f" Refused: {refused}."
+        raise
     return [(memory.key, vector) for memory, vector in zip(memories, vectors, strict=True)]
 
 

@@ -91,7 +91,8 @@ async def plan_repair(place: FilePlace, config: StorageConfig) -> Repair:
         try:
             await _gather(place, again.memories, gathered, generator, progress)
         except EmbeddingError as error:
-            raise EmbeddingError(str(error).replace(UNCHANGED, _AGAIN)) from error
+            error.outcome = _AGAIN
+            raise
         finish = partial(_finish, folder, made_as, again, gathered, manifest)
         return await place.locked(finish, _AGAIN)
 
