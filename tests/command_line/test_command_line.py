@@ -124,9 +124,11 @@ class TestIds:
         said = three.run("forget", "tea", "please", input="", code=1).stderr
         assert said.endswith("name ids, and add --yes. Nothing was changed.\n")
         assert "sam has no such memories." in three.run("forget", "zebra").stderr
+        three.run("store", "The cafe on the corner")  # a word of hexadecimal digits
+        assert "The cafe on the corner" in three.run("forget", "cafe", input="n\n" * 4).stderr
         for words in (["tea", "--yes"], ["mem-tea"]):
             assert "looks like mem-" in three.run("forget", *words, code=2).stderr
-        assert len(three.json("list")) == 2
+        assert len(three.json("list")) == 3
 
     def test_json_asks_nobody(self, three: Command) -> None:
         others = (["share", "--since", "1h", "--to", "alice"], ["reembed", "--model", "static"])

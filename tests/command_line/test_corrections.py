@@ -44,6 +44,8 @@ def test_what_cannot_be_replaced_pinned_or_expire_changes_nothing(command: Comma
     assert "Expires " in command.run("show", new).stdout and not command.json("list", "--expired")
     assert f"{old} is replaced by {new}: pin that." in command.run("pin", old, code=1).stderr
     assert command.json("list", "--pinned") == []
+    told = command.run("share", old, "--to", "alice", code=1).stderr
+    assert f"{old} is replaced by {new}: share that. Nothing was changed." in told
 
 
 def test_an_export_keeps_corrections_and_an_import_without_them_says_so(

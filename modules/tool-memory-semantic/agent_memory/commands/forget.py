@@ -61,18 +61,20 @@ def forget(
         session.out.note(f"What they had replaced holds again: {', '.join(again)}")
 
 
-def _named(session: Session, ids: Sequence[str], yes: bool) -> list["Memory"]:
+def _named(session: Session, asked: Sequence[str], yes: bool) -> list["Memory"]:
     """The memories with these ids; for words, those that the person picks of what is found."""
     from memory_semantic import clean_ids  # here, because help loads nothing heavy
 
     try:
-        ids = clean_ids(ids)
+        ids = clean_ids(asked)
     except InputError:  # these are words
-        if yes or session.out.as_json or any(each.startswith("mem-") for each in ids):
+        if yes or session.out.as_json or any(each.startswith("mem-") for each in asked):
             raise
     else:
-        return session.with_ids(ids)
-    words, _ = session.storage.masked(" ".join(ids))
+        as_word = "".join(asked).isalpha() and not (yes or session.out.as_json)  # such as "cafe"
+        if not as_word or run(session.existing.with_ids(ids)):
+            return session.with_ids(ids)
+    words, _ = session.storage.masked(" ".join(asked))
     found = run(session.existing.search(words, select=session.storage.fitting))
     answers = [ask(f"{beginning(each)}\nForget this one?") for each in found]
     if None in answers:

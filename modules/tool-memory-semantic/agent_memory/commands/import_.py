@@ -64,7 +64,7 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
     out.json({"agent": session.agent, **counts, **rest})
     said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
     out.line(f"{counted(sum(counts.values()))} for {session.agent}: {said}")
-    if rules := sum(m.pinned for m in memories) - sum(m.pinned for m in refused):
+    if rules := sum(m.pinned and not m.replaced_by for m in memories if m not in refused):
         out.line(f"Pinned as rules in the file, or by --pin: {rules:,}.")
         tell_unshown(session)
     if claims and not believed:

@@ -36,7 +36,10 @@ def unreplace(session: Session, memory_id: str) -> None:
     [memory, *_] = session.with_ids([memory_id])
     run(session.storage.unreplace(memory.id))
     session.out.json({"agent": session.agent, "memory_id": memory.id})
-    session.out.line(f"{memory.id}  {'holds again' if memory.replaced_by else 'was not replaced'}")
+    said = "holds again" if memory.replaced_by else "was not replaced"
+    if memory.replaced_by and memory.expired(datetime.now(UTC)):
+        said = "is replaced no more, but has expired"
+    session.out.line(f"{memory.id}  {said}")
 
 
 def _pin(session: Session, ids: Sequence[str], pinned: bool) -> None:

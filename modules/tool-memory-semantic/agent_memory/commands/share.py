@@ -86,6 +86,9 @@ def _chosen(
 
     source = session.existing
     asked = session.with_ids(ids) if ids else run(source.get_recent(None, *where, holding=True))
+    for memory in asked:
+        if later := run(source.replacing(memory)):
+            fail(f"{memory.id} is replaced by {later.id}: share that. Nothing was changed.")
     try:
         found = run(sharing(source, session.settings.storage(to)))
     except DamagedStoreError as error:
