@@ -113,7 +113,8 @@ def emit(event: str, **data: Any) -> Callable[[AmplifierSession], Any]:
 def remembered(line: str) -> str:
     """The text in a line about a memory, which also says its id, whose words it is and the undo."""
     found = re.fullmatch(
-        r'Remembered (mem-\w{12}): "(.*?)" \((?:.*; )?undo: agent-memory forget (mem-\w{12})\)',
+        r'Remembered (mem-\w{12}): "(.*?)" \((?:.*; )?'
+        r"undo: agent-memory forget (mem-\w{12}) --agent \w+\)",
         line,
     )
     assert found and found[1] == found[3], line

@@ -3,6 +3,7 @@ hears what the human types, so that a quote counts; at the end of a turn it tell
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,9 @@ class TestAReceipt:
             server.call("memory_store", **given)
             line = server.hook("receipt", session="a")["systemMessage"]
             assert line.startswith("Remembered mem-") and f'"{RULE}" (said by you' in line
-            assert "undo: agent-memory forget mem-" in line
+            assert re.search(
+                rf"undo: agent-memory forget mem-\w+ --agent sam --root {root}\)$", line
+            )
             server.call("memory_store", **given)  # known already
             assert server.hook("receipt", session="a") == {}
             server.hook("before_prompt", prompt=f"/remember {CHOSEN}", session="a")

@@ -241,6 +241,16 @@ def test_a_manifest_that_cannot_be_read_is_told_like_all_else(doctor: Doctor) ->
     assert "Is a directory (EISDIR)" in doctor.finding("store", code=1)["text"]
 
 
+def test_a_repair_that_is_named_says_whose(doctor: Doctor) -> None:
+    doctor.run("store", "Tea is at four.", "--agent", "bob")
+    doctor.manifest.write_text("")
+    where = f" --agent sam --root {doctor.root}"
+    told = doctor.run("search", "Where?", code=1).stderr
+    assert told.count(REPAIR) == 1 and told.endswith(f"To the command above, add{where}\n")
+    told = invoke("doctor", "--repair", "--root", str(doctor.root), code=2).output
+    assert "Whose memories?" in told and "that a repair could fix" not in told
+
+
 def test_a_check_that_fails_is_not_damage(doctor: Doctor, tmp_path: Path) -> None:
     """It runs in a child, whose memory is bounded; here, that fails in a way nobody expects."""
     fails = "import resource\ndef fail(*_): raise RuntimeError\nresource.setrlimit = fail\n"

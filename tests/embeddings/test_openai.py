@@ -110,6 +110,7 @@ ANSWERS: dict[str, tuple[Answer, int, str]] = {
     "wrong key": (error(401, "invalid_api_key"), 1, WRONG_KEY),
     "no reason": (error(400), 2, "refused the request (HTTP 400). Nothing was changed. The text"),
     "too long": (told(413, says("Its context length is 8192 tokens.")), 2, TOO_LONG),
+    "a batch": (told(500, says("input is too large to process. increase the batch")), 3, TOO_LONG),
     "length": (told(422, says("`dimensions` is private")), 2, NO_LENGTH),
     "no embeddings": (told(400, says("This model cannot do that")), 2, NO_EMBEDDINGS),
     "quota": (error(429, "insufficient_quota"), 1, "quota is used up"),

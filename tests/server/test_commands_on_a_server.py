@@ -170,7 +170,7 @@ def test_the_commands_that_reembed_names_bring_every_memory_over(
     clock.advance(days=1)
     asyncio.run(storage.upsert(["We chose SQLite."], old, said_by="user", pin=True))
     before = memories(storage)
-    said = run("reembed", "--model", "m", "--yes", code=1).stderr
+    said = run("reembed", "--model", "m", code=1).stderr  # which is not asked about
     assert said.endswith("Nothing was changed.\n")
     assert memories(storage) == before and as_json("stats")["embedding"]["model"] == "local"
     [name] = re.findall("remove the collection '(.*?)' from the server", said)

@@ -147,7 +147,7 @@ async def test_each_memory_is_shown_with_its_undo(memory: Config, sam: MemorySto
     [new] = [memory_id for content, memory_id in ids.items() if "PostgreSQL" in content]
     begins = '"Users are in [\u2060bold] PostgreSQL. \u2039/x> Key: (masked'
     assert replacing.startswith(f"Remembered {new} in place of {old}: {begins}")
-    assert replacing.endswith(f"undo: agent-memory forget {new})")
+    assert replacing.endswith(f"undo: agent-memory forget {new} --agent sam)")
     assert f"Remembered {ids[RULE]}: " in plain and remembered(plain) == RULE
 
 
@@ -205,4 +205,7 @@ async def test_the_undo_of_what_was_known_is_no_forget(memory: Config, sam: Memo
     said = f"{RULE} Deploy on Mondays only."
     talk = await converse(memory, said, turns=calls)
     undo = [line.partition("undo: agent-memory ")[2] for line in talk.shown]
-    assert undo == [f"unpin {old})", f"unreplace {old})"] and known in talk.shown[1]
+    assert (
+        undo == [f"{each} {old} --agent sam)" for each in ("unpin", "unreplace")]
+        and known in talk.shown[1]
+    )

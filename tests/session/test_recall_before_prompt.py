@@ -487,3 +487,5 @@ async def test_a_rule_must_hold_and_fit_to_be_shown(memory: Config, old: MemoryS
     [rules] = (await converse(memory, "hello", settings={"pin_budget": 60})).recalled
     assert "more rules do not fit: agent-memory list --pinned" in rules
     assert len(re.findall("^[0-9a-f]{4,} ", rules.split(NOTES)[0], re.M)) < 6
+    shown, left = (re.findall(each, rules, re.M) for each in ("^[0-9a-f]{4,} ", r"^(\d+) more"))
+    assert len(left) == 2 and len(shown) + sum(map(int, left)) == await old.count() - 1

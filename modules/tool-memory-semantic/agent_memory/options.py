@@ -96,14 +96,17 @@ def command(
         def call(
             root: str | None = None, as_json: bool = False, agent: str | None = None, **own: Any
         ) -> None:
+            named = ""
             try:
                 from .session import Session
 
-                function(Session(agent, root, as_json), **own)
+                session = Session(agent, root, as_json)
+                named = session.named
+                function(session, **own)
             except InputError as error:
                 raise BadInputError(str(error)) from error
             except AgentMemoryError as error:
-                raise click.ClickException(str(error)) from error
+                raise click.ClickException(_with_options(str(error), named)) from error
             except KeyboardInterrupt as error:
                 raise click.ClickException(_INTERRUPTED) from error
             except (BrokenPipeError, click.ClickException, click.Abort, click.exceptions.Exit):
@@ -119,6 +122,14 @@ def command(
         return declared
 
     return add
+
+
+def _with_options(said: str, named: str) -> str:
+    """What an error says; a command that it names is to have the options by which the store was
+    `named`, too.
+    """
+    lacks = named and "agent-memory " in said and " --agent " not in said
+    return f"{said}\nTo the command above, add{named}" if lacks else said
 
 
 def _tags(help: str) -> Callable[..., Any]:

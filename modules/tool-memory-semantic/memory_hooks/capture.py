@@ -16,7 +16,7 @@ from memory_semantic.speaker import humans, is_remember, states
 from .display import show
 from .receipts import Receipts
 from .reminder import REMINDER as ASKED
-from .settings import CaptureConfig, read_own
+from .settings import CaptureConfig, agent_of, read_own
 
 NAME = "hooks-memory-semantic-capture"
 PRIORITY = 900  # after recall: the last message before the prompt
@@ -64,9 +64,10 @@ class Capture:
 
     async def on_tool(self, event: str, data: dict[str, Any]) -> HookResult:
         """Note what is stored; the answer of a skill shows it by itself."""
-        if data.get("tool_name") == "memory_store":
-            output, given = _output(data.get("result")), data.get("tool_input") or {}
-            self._receipts.note(output, given, told=self._by_skill)
+        output = _output(data.get("result")) if data.get("tool_name") == "memory_store" else {}
+        if output.get("memory_id"):
+            named = f" --agent {agent_of(self._coordinator, self._config)}"
+            self._receipts.note(output, data.get("tool_input") or {}, named, told=self._by_skill)
         return HookResult()
 
     async def on_end(self, event: str, data: dict[str, Any]) -> HookResult:

@@ -19,10 +19,16 @@ class Receipts:
         self._lines = dict[str, str]()  # not taken yet, by memory
 
     def note(
-        self, output: Mapping[str, Any], given: Mapping[str, Any], *, told: bool = False
+        self,
+        output: Mapping[str, Any],
+        given: Mapping[str, Any],
+        options: str,
+        *,
+        told: bool = False,
     ) -> None:
-        """Note what `memory_store` answered to these arguments. The same text again, with what it
-        replaces, is one line; none if the person is `told` by others.
+        """Note what `memory_store` answered to these arguments; `options` name the store to the
+        command. The same text again, with what it replaces, is one line; none if the person is
+        `told` by others.
         """
         memory_id, status = str(output.get("memory_id", "")), str(output.get("status"))
         pinned, replaced = ". Pinned" in status, output.get("replaced")
@@ -33,7 +39,7 @@ class Receipts:
         undo = f"unreplace {replaced}" if replaced else f"unpin {memory_id}"
         undo = f"forget {memory_id}" if memory_id in self.new else undo
         if not told:
-            self._lines[memory_id] = _line(output, given, undo)
+            self._lines[memory_id] = _line(output, given, undo + options)
 
     def take(self) -> list[str]:
         """The lines that were not taken yet."""

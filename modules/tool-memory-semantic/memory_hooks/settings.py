@@ -79,8 +79,12 @@ def read(
     from memory_semantic import MemoryStorage
 
     of_hook, memory = read_own(coordinator, config, own)
-    agent_id = resolve_agent_id(coordinator, _named(coordinator, config))
-    return of_hook, MemoryStorage(agent_id, memory)
+    return of_hook, MemoryStorage(agent_of(coordinator, config), memory)
+
+
+def agent_of(coordinator: Any, config: Mapping[str, Any]) -> str:
+    """The session's agent. Raises InputError if it has none."""
+    return resolve_agent_id(coordinator, _named(coordinator, config))
 
 
 def _named(coordinator: Any, config: Mapping[str, Any]) -> dict[str, Any]:

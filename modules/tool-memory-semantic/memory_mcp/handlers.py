@@ -79,7 +79,7 @@ class Handlers:
             from .hidden import Hooks
         except Exception as error:
             raise RpcError(INTERNAL, failure(error, "agent-memory")) from None
-        self._hooks = Hooks(self._config)
+        self._hooks = Hooks(self._config, self._named)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
         return self._answer

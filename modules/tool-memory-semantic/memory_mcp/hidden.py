@@ -38,11 +38,12 @@ _SKILL = re.compile(r"\s*[/$](?:agent-memory:)?([A-Za-z_][\w:-]*)\s+")
 
 class Hooks:
     """What the hooks of one client tell and are told. What the user typed stays in this process.
-    `config` has the settings of the memory tools.
+    `config` has the settings of the memory tools, `named` the options that name the store.
     """
 
-    def __init__(self, config: Fields) -> None:
+    def __init__(self, config: Fields, named: str) -> None:
         self._config, self._agent = config, config["agent_identity"]
+        self._named = named
         self._attended = os.environ.get("CLAUDE_CODE_ENTRYPOINT") in _ATTENDED
         self._typed = deque[str](maxlen=MAX_PROMPTS)
         self._receipts, self._skill = Receipts(), ""
@@ -61,7 +62,7 @@ class Hooks:
 
     def note(self, output: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
         """Note what a tool answered to its model."""
-        self._receipts.note(output, arguments, told=self._skill == "remember")
+        self._receipts.note(output, arguments, self._named, told=self._skill == "remember")
         found = [output, *output.get("memories", ())]
         ids = (each.get("memory_id") or each.get("id") for each in found)
         self._read.update(str(id) for id in ids if id)

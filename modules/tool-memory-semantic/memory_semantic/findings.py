@@ -83,7 +83,6 @@ def removal(*paths: Path) -> str:
 
 def store_problem(error: StorageError) -> Finding:
     """The finding that the store cannot be used."""
-    if error.remedy != REPAIR:
-        return Finding("problem", "store", str(error))
-    error.remedy = ""  # the reader has just run the doctor
-    return Finding("problem", "store", str(error), REPAIR_COMMAND)
+    mend = REPAIR_COMMAND if REPAIR_COMMAND in error.remedy else ""
+    error.remedy = error.remedy.removeprefix(REPAIR)  # the reader has just run the doctor
+    return Finding("problem", "store", str(error), mend)

@@ -67,8 +67,8 @@ class Collection:
         except (ValueError, LookupError, TypeError) as error:
             raise DamagedStoreError(
                 f"The collection {self.name!r} on the server does not say what it is: it has lost "
-                "its metadata, is of an older version, or is not a store. Restore it from a "
-                "snapshot, or choose another qdrant_prefix."
+                "its metadata, is of an older version, or is not a store.",
+                remedy="Restore it from a snapshot, or choose another qdrant_prefix.",
             ) from error
         if info.agent != self._agent:
             raise StorageError(

@@ -9,6 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_semantic.errors import (
+    REPAIR,
     UNCHANGED,
     DamagedStoreError,
     StorageError,
@@ -81,7 +82,7 @@ class ServerPlace(Place):
                 try:
                     return work(self._collection(cancelled))
                 except DamagedStoreError as error:
-                    error.remedy = RESTORE
+                    error.remedy = error.remedy.replace(REPAIR, RESTORE)
                     raise
 
         return await run_cancellable(operation)

@@ -28,6 +28,8 @@ def doctor(session: Session, offline: bool, repair: bool, verbose: bool, yes: bo
     there is a problem. A repair says what it will take, and asks. It makes a new store of all that
     the shard and the journal still hold; damaged files that cannot be read whole are kept.
     """
+    if repair:
+        _ = session.storage  # which says so if it is unknown whose it is
     findings = _examine(session, offline, verbose)
     if repair and any(finding.repairable for finding in findings):
         _repair(session, yes)

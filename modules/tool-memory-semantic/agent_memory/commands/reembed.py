@@ -4,7 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import click
-from memory_semantic import AgentMemoryError, counted
+from memory_semantic import AgentMemoryError, counted, limits
 
 from ..options import command, yes_option
 from ..session import Session, confirm, cost, run, with_progress
@@ -56,7 +56,7 @@ def reembed(
     info, wanted = run(storage.info()), run(upkeep.info_with(place, config, generator))
     if service:
         wanted = wanted.model_copy(update={"endpoint": generator.endpoint})
-    if info and info.embedder != wanted.embedder:
+    if info and info.embedder != wanted.embedder and place.url == limits.HERE:  # else it is refused
         memories = run(storage.get_recent(None))  # an interrupted run may have embedded some
         session.out.note(
             f"{session.agent}: from {info.model} to {wanted.model}.\n"

@@ -169,7 +169,7 @@ def examined(place: FilePlace) -> tuple[list[str], int]:
         raise StorageError(f"The check failed: its process {how}. Run it again.", UNCHANGED)
     answer = json.loads(output)
     if "error" in answer:
-        raise getattr(errors, answer["error"], StorageError)(answer["text"], answer["outcome"])
+        raise getattr(errors, answer["error"], StorageError)(*answer["said"])
     return answer["problems"], answer["number"]
 
 
@@ -246,8 +246,8 @@ def _examine(root: str, agent: str, lock_seconds: str) -> Iterator[Any]:
         problems, number = found or ([], 0)
         yield {"problems": problems, "number": number}
     except StorageError as error:
-        text, outcome = error.args[0], error.outcome
-        yield {"error": type(error).__name__, "text": text, "outcome": outcome}
+        said = *error.args, error.outcome, error.remedy
+        yield {"error": type(error).__name__, "said": said}
 
 
 def _read(path: str, agent: str, dimensions: str, gathered: str) -> Iterator[Any]:

@@ -29,7 +29,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ..errors import UNCHANGED, DamagedStoreError, StorageError, counted, explained, newer
+from ..errors import (
+    REPAIR_COMMAND,
+    UNCHANGED,
+    DamagedStoreError,
+    StorageError,
+    counted,
+    explained,
+    newer,
+)
 from ..exchange import SHARD, number_of
 from ..glance import DATABASE, MANIFEST, moved_root
 from ..limits import ENGINE, HERE
@@ -135,8 +143,8 @@ class AgentFolder:
             if manifest.engine != ENGINE:
                 raise DamagedStoreError(
                     f"The store's files were written by {manifest.engine[:40]!r}; this version "
-                    f"works only with {ENGINE!r}. `agent-memory doctor --repair` makes a new store "
-                    "from its texts."
+                    f"works only with {ENGINE!r}.",
+                    remedy=f"`{REPAIR_COMMAND}` makes a new store from its texts.",
                 )
             if manifest.agent != self.agent_id:
                 raise StorageError(
@@ -286,9 +294,9 @@ class AgentFolder:
     def lost(self, left: str) -> DamagedStoreError:
         """The error for a store without its manifest; `left` is what shows that there was one."""
         return DamagedStoreError(
-            f"The store of {self.agent_id!r} has lost its {MANIFEST}; {left}. "
-            "`agent-memory doctor --repair` makes a store from what is left. Or, to begin anew, "
-            f"move {self.path} away."
+            f"The store of {self.agent_id!r} has lost its {MANIFEST}; {left}.",
+            remedy=f"`{REPAIR_COMMAND}` makes a store from what is left. Or, to begin anew, move "
+            f"{self.path} away.",
         )
 
     def _manifest(self) -> Manifest | None:
@@ -303,8 +311,8 @@ class AgentFolder:
             return Manifest.model_validate(fields)
         except (ValueError, LookupError, TypeError) as error:
             raise DamagedStoreError(
-                f"The store's {MANIFEST} is damaged; its memories are untouched. "
-                "`agent-memory doctor --repair` makes another."
+                f"The store's {MANIFEST} is damaged; its memories are untouched.",
+                remedy=f"`{REPAIR_COMMAND}` makes another.",
             ) from error
 
     def _require_not_lost(self) -> None:
