@@ -166,8 +166,8 @@ five |
 
 With that model, among {int(sizes[-1]):,} memories, a search that comes alone took {search} ms, a \
 store {store} ms, and a forget, after which no file has the text, {forget} ms \
-({page.when(results["ran"]["speed"])}). With vectors given, **others are faster** at: \
-{faster or "nothing"}. \
+({page.when(results["ran"]["speed"])}). Of single calls with vectors given, **others are faster** \
+at: {faster or "nothing"}. \
 [All figures](docs/benchmarks.md)."""
 
 

@@ -128,6 +128,7 @@ class TestIds:
         assert "The cafe on the corner" in three.run("forget", "cafe", input="n\n" * 4).stderr
         for words in (["tea", "--yes"], ["mem-tea"]):
             assert "looks like mem-" in three.run("forget", *words, code=2).stderr
+        assert "leave out --yes" in three.run("forget", "tea", "--yes", code=2).stderr
         assert len(three.json("list")) == 3
 
     def test_json_asks_nobody(self, three: Command) -> None:
@@ -228,6 +229,8 @@ class TestWhichAgent:
         assert "one" in said and "login" not in said
         command.run("store", "two", "--agent", "alice")
         assert "alice, sam" in self.run(root, "list", code=2)
+        monkeypatch.setenv("LOGNAME", "Alice")
+        assert "two" in (said := self.run(root, "list")) and "as your login is" in said
         keys = settings().with_name("keys.env")
         keys.write_text('# a comment\nAMPLIFIER_AGENT_IDENTITY="alice"\n')
         assert "two" in self.run(root, "list")

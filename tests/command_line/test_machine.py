@@ -81,6 +81,10 @@ def test_settings_that_cannot_be_read_are_named(
     path.write_bytes(content) if content else path.mkdir()
     said = invoke("list", "--agent", "sam").stderr
     assert f"{path} is skipped, by Amplifier too: {reason}" in said
+    if name == "settings.yaml":  # it may name another agent, or keep the texts here
+        invoke("store", "y", "--agent", "bob")
+        said = invoke("store", "z", code=2).stderr
+        assert f"Whose memories? Name the agent with --agent, or mend {path}." in said
 
 
 @pytest.mark.parametrize("value", ["", "somewhere", " "])

@@ -257,7 +257,10 @@ WRONG: list[tuple[str | bytes, str]] = [
     ('{\n  "content": 2\n}\n{\n  "content": 1\n}', "line 4: content must be a text"),
     ('{"content":' * 100_000, "nested too deeply"),
     ('["a", {"content": 1}]', "memory 1: it is not an object with a content.\nmemory 2: content"),
-    ((HEADER % 1).replace(": 1,", ": 2,"), "line 1: no export of this version. Upgrade it?"),
+    (
+        (HEADER % 1).replace(": 1,", ": 2,"),
+        "line 1: no export of this version. If it is of a newer one, upgrade agent-memory.",
+    ),
     ((HEADER % 1).replace("-memory", "-notes"), "line 1: no export of this version"),
     ("memories:\n- id: [", "line 2, column 8"),
     ("memories: []\n---\nmemories: []", "not one document of YAML"),

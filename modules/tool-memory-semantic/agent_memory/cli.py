@@ -58,6 +58,6 @@ def cli() -> None:
       agent-memory export memories.jsonl
       agent-memory doctor
 
-    The agent is that of Amplifier's settings here, or the only one; --agent names another. Of an
-    id, the beginning is enough, such as mem-a3f2, unless several begin so.
+    The agent is that of Amplifier's settings here, or the only one, or that of your login; --agent
+    names another. Of an id, four digits are enough, such as mem-a3f2, unless several begin so.
     """

@@ -96,7 +96,8 @@ def _of_json(text: str) -> Iterator[Entry]:
             try:
                 header = exchange.Header.model_validate(value)
             except ValueError:
-                raise InputError(f"line {line}: no export of this version. Upgrade it?") from None
+                newer = "If it is of a newer one, upgrade agent-memory."
+                raise InputError(f"line {line}: no export of this version. {newer}") from None
             agent, promised = header.agent, promised + header.memories  # several may be joined
             latest = (latest or {}) if header.shard else latest
             continue

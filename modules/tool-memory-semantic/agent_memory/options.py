@@ -29,7 +29,15 @@ class _Command(click.Command):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        left = super().parse_args(ctx, args)
+        try:
+            left = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not error.option_name.startswith("--"):
+                told = f"{error.message} Put -- before a text that begins with -."
+                raise click.NoSuchOption(
+                    error.option_name, told, error.possibilities, ctx
+                ) from None
+            raise
         for param in () if ctx.resilient_parsing else self.params:
             given = ctx.params.get(param.name or "")
             for value in given if isinstance(given, tuple) else (given,):

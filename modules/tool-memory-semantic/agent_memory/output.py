@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import category, east_asian_width
 
 import click
-from memory_semantic import counted, one_line, plain
+from memory_semantic import counted, limits, one_line, plain
 
 if TYPE_CHECKING:
     from memory_semantic import Memory
@@ -113,6 +113,11 @@ class Output:
             told = (f"{one_line(name)}: {one_line(said)}" for name, said in memory.metadata.items())
             self.line(click.style("  ".join(told), dim=True))
         self.line(f"{text}\n")
+
+    def unfitting(self, found: Sequence["Memory"]) -> None:
+        """Say that nothing which a search `found` fits well, if that is so."""
+        if found and not any(memory.fit >= limits.FITS_A_PERSON for memory in found):
+            self.note("Nothing fits well; the nearest are:")
 
     def masked(self, number: int) -> None:
         """Say that credentials were masked, if any were."""

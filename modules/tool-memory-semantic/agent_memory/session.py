@@ -41,7 +41,7 @@ class Session:
     @cached_property
     def agent(self) -> str:
         """The agent that was named, else the one in Amplifier's settings or the environment, else
-        the only one; before there is any, one named after the login, which the person is told.
+        the only one; else the one named after the login, which the person is told.
         """
         if self._agent is not None:
             return validate_agent_id(self._agent)

@@ -33,12 +33,14 @@ _VARIABLE = re.compile(r"\$\{([^}:]+)(?::([^}]*))?}")
 @dataclass
 class Settings:
     """The module's `config`, where each of its settings came from, a sentence for each thing that
-    is wrong in the files, and the `root` that was given in their place.
+    is wrong in the files, a file of settings that cannot be read, if there is one, and the `root`
+    that was given in their place.
     """
 
     config: dict[str, Any] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    unread: Path | None = None
     root: str | None = None
 
     def storage(self, agent: str = _ANYBODY, **changes: Any) -> "MemoryStorage":
@@ -61,18 +63,23 @@ class Settings:
 
     def agent(self) -> tuple[str, bool]:
         """Whose memory it is where no option says so, and whether there is a reason: the settings
-        or the environment name it, or it is the only one that has a store. Before there is any, it
-        is named after the login. Raises InputError if there are several.
+        or the environment name it, or it is the only one that has a store. Else it is the one named
+        after the login, if that has a store, or nobody. Raises InputError if others have, or if a
+        file that cannot be read may name another.
         """
         if named := self.named_agent():
             return named[0], True
         here = glance.is_here(self.config)  # the place would load the engine
         agents = glance.agents(glance.root_of(self.config)) if here else self.place.agents()
-        if len(agents) > 1:
+        if len(agents) == 1:
+            return agents[0], True
+        if self.unread:
+            raise InputError(f"Whose memories? Name the agent with --agent, or mend {self.unread}.")
+        if agents and _login() not in agents:
             there = f"Whose memories? There are stores of {', '.join(agents)}."
             how = "or with agent_identity in ~/.amplifier/settings.yaml"
             raise InputError(f"{there} Name the agent with --agent, {how}.")
-        return (agents[0], True) if agents else (_login(), False)
+        return _login(), False
 
     def to_set(self, **values: object) -> str:
         """Tells a person what to write where, so that sessions get these settings; None is left
@@ -109,6 +116,7 @@ def load(root: str | None) -> Settings:
             content = _yaml(path)
         except (OSError, ValueError) as error:
             settings.problems.append(f"{path} is skipped, by Amplifier too: {_reason(error)}.")
+            settings.unread = path
             continue
         module = _mapping(_mapping(content.get("overrides")).get(MODULE))
         overrides |= {key: (value, str(path)) for key, value in _config(module).items()}

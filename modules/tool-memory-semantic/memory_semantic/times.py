@@ -100,7 +100,7 @@ def _days(match: re.Match[str], today: date) -> tuple[date, date]:
         return _period("month", (today.month - 1 - _MONTHS.index(match["month"])) % 12, today)
     if match["weekday"]:
         back = today.weekday() - _WEEKDAYS.index(match["weekday"])
-        return _period("day", back % 7 or 7, today)
+        return _period("day", back % 7 or (0 if match["which"] == "this " else 7), today)
     return _period("year", today.year - int(match["year"]), today)
 
 

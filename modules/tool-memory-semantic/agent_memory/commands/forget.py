@@ -65,17 +65,21 @@ def _named(session: Session, asked: Sequence[str], yes: bool) -> list["Memory"]:
     """The memories with these ids; for words, those that the person picks of what is found."""
     from memory_semantic import clean_ids  # here, because help loads nothing heavy
 
+    unasked = yes or session.out.as_json
     try:
         ids = clean_ids(asked)
-    except InputError:  # these are words
-        if yes or session.out.as_json or any(each.startswith("mem-") for each in asked):
+    except InputError as error:  # these are words
+        if unasked:
+            error.remedy = "For words, leave out --yes and --json: you are asked about each."
+        if unasked or any(each.startswith("mem-") for each in asked):
             raise
     else:
-        as_word = "".join(asked).isalpha() and not (yes or session.out.as_json)  # such as "cafe"
-        if not as_word or run(session.existing.with_ids(ids)):
+        words = all(each.isalpha() or each.isdecimal() for each in asked)  # "cafe", "2025"
+        if unasked or not words or run(session.existing.with_ids(ids)):
             return session.with_ids(ids)
     words, _ = session.storage.masked(" ".join(asked))
     found = run(session.existing.search(words, select=session.storage.fitting))
+    session.out.unfitting(found)
     answers = [ask(f"{beginning(each)}\nForget this one?") for each in found]
     if None in answers:
         fail("Nobody is there to answer: name ids, and add --yes. Nothing was changed.")

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import click
-from memory_semantic import limits
 
 from ..options import command, limit_option, since_filter, tag_filter, until_filter
 from ..session import Session, run
@@ -29,8 +28,7 @@ def search(
     storage = session.existing
     select = storage.fitting
     found = run(storage.search(words, limit, since, tags, until=until, select=select))
-    if found and not any(memory.fit >= limits.FITS_A_PERSON for memory in found):
-        session.out.note("Nothing fits well; the nearest are:")
+    session.out.unfitting(found)
     for memory in found:
         memory.content, _ = storage.masked(memory.content)
     session.out.json(found)

@@ -22,9 +22,12 @@ _NOT_FOUND = (
     "agent-memory is not on the PATH, so no program could start it. Run: uv tool update-shell, "
     "open a new terminal, run this again. Nothing was changed."
 )
-_NOBODY = "None of these programs is on this machine. By hand: docs/clients.md"
 _NOW = "Open sessions get it when they start anew. To take it back: agent-memory setup --undo"
 _NAMES = ("claude", "codex", "gemini", "copilot", "vscode", "cursor")
+_NOBODY = (
+    f"None of {', '.join(_NAMES)} is on this machine. Tell another program to start: "
+    "agent-memory mcp"
+)
 
 
 @command(

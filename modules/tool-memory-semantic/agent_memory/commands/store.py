@@ -16,7 +16,7 @@ from .pin import tell_unshown
 @command('store "We chose PostgreSQL for the users table." --tag database', "store - < note")
 @click.argument("text", nargs=-1, required=True)
 @tag_label
-@click.option("--replaces", metavar="ID", help="The memory that this one corrects.")
+@click.option("--replaces", multiple=True, metavar="ID", help="The memory that this one corrects.")
 @click.option(
     "--expires", type=When(end=True, ahead=True), help="It holds until then: 7d, 2026-12-31."
 )
@@ -25,14 +25,16 @@ def store(
     session: Session,
     text: Sequence[str],
     tags: Sequence[str],
-    replaces: str | None,
+    replaces: Sequence[str],
     expires: datetime | None,
     pin: bool,
 ) -> None:
     """Store a memory: TEXT, or "-" for standard input."""
     content = _standard_input() if text == ("-",) else " ".join(text)
     item = (content, tags, {"stored_by": "agent-memory store"})
-    old = session.with_ids([replaces])[0].id if replaces else None
+    if len(replaces) > 1:
+        raise click.UsageError("A memory replaces one other: name one, and forget the others.")
+    old = session.with_ids(replaces)[0].id if replaces else None
     [stored] = run(session.storage.upsert([item], old, expires=expires, pin=pin))
     status = "already known: tags merged, the later time kept" if stored.known else "stored"
     result = {"agent": session.agent, "memory_id": stored.id, "status": status}
