@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import random
 import re
 import resource
 import shutil
@@ -40,6 +41,7 @@ class Doctor(Command):
         self.storage = storage
         self.folder, self.database = storage.folder.path, storage.folder.database
         self.manifest = self.database / "manifest.json"
+        self.journal = self.folder / "memories.jsonl"
 
     def findings(self, *arguments: str, code: int = 0) -> dict[str, list[dict[str, Any]]]:
         """Those that are not ok, by subject."""
@@ -468,6 +470,34 @@ class TestRepair:
         aside.rename(doctor.root.with_name("away"))
         doctor.run("doctor", "--repair", "--yes")
         assert doctor.memories() == memories and len(memories) == 13
+
+    @pytest.mark.parametrize("left", ["manifest", "journal"])
+    def test_vectors_of_another_model_are_not_taken_for_those_of_the_store(
+        self, fresh: Doctor, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch, left: str
+    ) -> None:
+        """Of the model before, the manifest is back, or the journal, and no manifest."""
+
+        def answer(request: dict[str, Any]) -> Any:
+            dice = [random.Random(f"{request['model']} {text}") for text in request["input"]]
+            vectors = [[each.gauss() for _ in range(99)] for each in dice]
+            return server.answer([{"index": n, "embedding": v} for n, v in enumerate(vectors)])
+
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+        monkeypatch.setattr(server, "vectors", answer)
+        config = {"base_url": server.base_url, "lexical_weight": "0", "agent_identity": "sam"}
+        settings(embedding_model="one", **config)
+        texts = [f"Fact number {n}." for n in range(3)]
+        fresh.run("import", "-", input="\n".join(texts))
+        old = {path: path.read_bytes() for path in (fresh.manifest, fresh.journal)}
+        fresh.run("reembed", "--model", "two", "--yes")
+        fresh.manifest.unlink()
+        kept = fresh.manifest if left == "manifest" else fresh.journal
+        kept.write_bytes(old[kept])
+        settings(embedding_model="two" if left == "manifest" else "one", **config)
+        fresh.run("doctor", "--repair", "--yes")
+        for text in texts:
+            [found] = fresh.json("search", text, "-n", "1")
+            assert found["content"] == text and found["score"] > 0.9
 
     def test_after_a_no_and_where_it_cannot_help_all_is_left_alone(self, doctor: Doctor) -> None:
         whole = doctor.manifest.read_text()

@@ -48,6 +48,10 @@ def without_version(database: Path) -> None:
     version.unlink()
 
 
+def without_configuration(database: Path) -> None:
+    (database / "shard-1/edge_config.json").unlink()
+
+
 def instead(old: str, new: str) -> Harm:
     """Writes one with this in place of that."""
     return manifest(WHOLE.replace(old, new))
@@ -55,6 +59,7 @@ def instead(old: str, new: str) -> Harm:
 
 REFUSED: list[tuple[Harm, str]] = [
     (without_manifest_and_journal, r"manifest.json; shard-1 holds 20 memories.*doctor"),
+    (without_configuration, r"edge_config\.json is missing.*Nothing was changed"),
     (without_version, r"version\.info is missing.*Nothing was changed"),
     *(
         (manifest(torn), "is damaged.*doctor --repair")
@@ -82,8 +87,9 @@ async def test_what_is_lost_torn_or_of_another_version_is_an_error_that_changes_
             await call
     for name in ("memories.jsonl", "qdrant.db/manifest.json"):
         shutil.copy(tmp_path / "before" / name, database.parent / name)
-    for version in (tmp_path / "before").glob("**/version.info"):
-        shutil.copy(version, database.parent / version.relative_to(tmp_path / "before"))
+    for name in ("version.info", "edge_config.json"):
+        for file in (tmp_path / "before").glob(f"**/{name}"):
+            shutil.copy(file, database.parent / file.relative_to(tmp_path / "before"))
     assert await make_storage().count() == 20 and await make_storage().check() == []
 
 
@@ -200,6 +206,24 @@ async def test_whatever_is_lost_a_repair_brings_everything_back(
     await repair(storage)
     assert await whole(storage) == before and await storage.check() == []
     assert len(await storage.search("fact", limit=5)) == 5
+
+
+async def test_a_copy_laid_over_another_brings_back_nothing_that_was_forgotten(
+    make_storage: MakeStorage, storage: MemoryStorage, root: Path, tmp_path: Path
+) -> None:
+    here, there, both = await storage.store_many(["here", "there", "both"])
+    await storage.close()
+    copy_sparse(root, tmp_path / "copy")
+    copy = make_storage(storage_root=str(tmp_path / "copy"))
+    await copy.delete([here])
+    await storage.delete([there])
+    for each in (copy, storage):
+        await each.close()
+    shutil.copytree(copy.folder.path, storage.folder.path, dirs_exist_ok=True)
+    with pytest.raises(StorageError, match=r"files of two copies of it are mixed.*doctor"):
+        await storage.count()
+    await repair(storage)
+    assert {each.id for each in await storage.get_recent()} == {there, both}
 
 
 async def test_during_a_repair_no_other_store_is_made(

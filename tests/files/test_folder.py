@@ -17,7 +17,7 @@ from command import AS_ANYBODY, Command, invoke, settings
 from conftest import MakeStorage
 from memory_semantic import MemoryStorage, StorageError, glance
 from processes import finish, release, run, start
-from store_files import OF_A_STORE
+from store_files import OF_A_STORE, copy_sparse
 
 
 def modes(folder: Path) -> set[str]:
@@ -39,6 +39,7 @@ def test_by_default_it_is_under_the_current_home_and_without_one_in_the_users_ow
 
 @pytest.mark.parametrize("umask", ["0o000", "0o022", "0o077"])
 def test_only_the_owner_may_read_whatever_the_umask(root: Path, umask: str) -> None:
+    root /= "made/as well"
     script = f"""
 async def main():
     await storage().store("x")
@@ -51,7 +52,8 @@ print(oct(os.umask(0)))
 """
     assert run(root, script).strip() == oct(int(umask, 8))
     assert modes(root / "sam") == {"folder 700", "file 600"}
-    assert stat.S_IMODE(root.stat().st_mode) == 0o700
+    for made in (root, *root.parents[:2]):
+        assert stat.S_IMODE(made.stat().st_mode) == 0o700
 
 
 async def test_a_root_may_be_a_link_but_an_agent_folder_may_not(
@@ -189,7 +191,7 @@ def test_a_read_only_store_is_exported_from_its_journal_and_all_else_says_how(
     assert "read-only" in result.stderr and "its journal, which is whole" in result.stderr
     for words in (("list",), ("store", "x"), ("search", "x"), ("doctor",)):
         said = command.run(*words, code=1).output
-        assert "agent-memory export" in said and "cp -a --sparse=always" in said
+        assert "agent-memory export" in said and "cp -r --no-preserve=mode --sparse=always" in said
     journal = root / "sam/memories.jsonl"
     journal.write_bytes(journal.read_bytes()[:-3])
     assert "some cannot be read" in command.run("export", "-").stderr
@@ -208,6 +210,14 @@ async def test_a_file_system_without_locks(
         await storage.store("y")
     monkeypatch.undo()
     assert await storage.count() == 1
+
+
+def test_a_copy_beside_a_store_is_nobodys_store(command: Command, root: Path) -> None:
+    command.run("store", "x")
+    copy_sparse(root / "sam", root / "sam-backup")
+    [(code, said)] = commands(("list", "--root", str(root)))
+    assert code == 0 and "x" in said
+    assert [each["agent"] for each in command.json("list", "--agents")] == ["sam"]
 
 
 THEIRS = ["notes.txt", "draft.tmp", "shard-1.bak", "shard-copy-2", "meta.json", "collection"]

@@ -135,4 +135,6 @@ def _may_have_store(folder: Path) -> bool:
         return True
     except OSError:
         return (folder / JOURNAL).exists()
+    with suppress(OSError, ValueError, LookupError, TypeError):  # else it is damaged
+        return json.loads((folder / DATABASE / MANIFEST).read_bytes())["agent"] == folder.name
     return True

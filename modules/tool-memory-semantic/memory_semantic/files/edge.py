@@ -56,12 +56,15 @@ class Shard:
 
     def __init__(self, path: Path, words: bool) -> None:
         self._words = words
-        # The engine takes a segment without this file for an unfinished one and deletes it. Ours
-        # are finished before they get their names.
-        for segment in path.glob("segments/*/"):
-            if not (segment / "version.info").is_file():
-                raise DamagedStoreError("The store is damaged: a version.info is missing.")
+        # Without the first, the engine takes the shard for an empty one; without the other, a
+        # segment for an unfinished one, and deletes it. Ours are finished when they get names.
+        segments = list(path.glob("segments/*/"))
+        for file in (path / "edge_config.json", *(each / "version.info" for each in segments)):
+            if not file.is_file():
+                raise DamagedStoreError(f"The store is damaged: a {file.name} is missing.")
         immutable = list(path.glob(_READ_AT_OPENING))
+        if len(segments) > len(immutable) + 1:  # one would bring back what the other has forgotten
+            raise DamagedStoreError("The store is damaged: files of two copies of it are mixed.")
         names = (*_READ_ALWAYS, *(_ALSO_READ if immutable else ()))
         self._read_always = [file for name in names for file in path.glob(name)]
         self._cached = ExitStack()

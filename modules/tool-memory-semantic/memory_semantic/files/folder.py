@@ -224,8 +224,8 @@ class AgentFolder:
 
     def make_outermost(self) -> None:
         """Create the folder that all the others are in."""
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.path.mkdir(mode=0o700, exist_ok=True)
+        for folder in (*reversed(self.path.parents), self.path):  # each private, whatever the umask
+            folder.mkdir(mode=0o700, exist_ok=True)
 
     def require_writable(self) -> None:
         """Raise StorageError if the store is `read_only`: the engine cannot open it."""
@@ -233,7 +233,8 @@ class AgentFolder:
             raise StorageError(
                 "The store is read-only here, but the vector engine writes to every store that it "
                 "opens. `agent-memory export` can read it. To use it, copy the folder to a place "
-                "where you can write, keeping its files sparse (cp -a --sparse=always).",
+                "where you can write, keeping its files sparse (cp -r --no-preserve=mode "
+                "--sparse=always).",
                 UNCHANGED,
             )
 
@@ -291,12 +292,12 @@ class AgentFolder:
                 f"qdrant_url to {HERE!r}."
             )
 
-    def lost(self, left: str) -> DamagedStoreError:
-        """The error for a store without its manifest; `left` is what shows that there was one."""
+    def lost(self, where: str, number: int) -> DamagedStoreError:
+        """The error for a store without its manifest; there are a `number` of memories `where`."""
+        mend = f"`{REPAIR_COMMAND}` makes a store from what is left. Or, to" if number else "To"
         return DamagedStoreError(
-            f"The store of {self.agent_id!r} has lost its {MANIFEST}; {left}.",
-            remedy=f"`{REPAIR_COMMAND}` makes a store from what is left. Or, to begin anew, move "
-            f"{self.path} away.",
+            f"The store of {self.agent_id!r} has lost its {MANIFEST}; {where} {counted(number)}.",
+            remedy=f"{mend} begin anew, move {self.path} away.",
         )
 
     def _manifest(self) -> Manifest | None:
@@ -321,7 +322,7 @@ class AgentFolder:
             return
         number = len(self.journal.memories()[0])
         if number or not self.journal.ends()[0]:
-            raise self.lost(f"its journal has {counted(number)}")
+            raise self.lost("its journal has", number)
 
     def _require_not_moved(self) -> None:
         moved = moved_root(self.root)

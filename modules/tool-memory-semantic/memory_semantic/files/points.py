@@ -261,7 +261,7 @@ def _require_no_memories(folder: AgentFolder) -> None:
         with closing(Shard(path, words=False)) as shard:
             count = shard.count()
         if count:
-            raise folder.lost(f"{path.name} holds {counted(count)}")
+            raise folder.lost(f"{path.name} holds", count)
 
 
 def swap(
