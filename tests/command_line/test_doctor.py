@@ -499,6 +499,21 @@ class TestRepair:
             [found] = fresh.json("search", text, "-n", "1")
             assert found["content"] == text and found["score"] > 0.9
 
+    @pytest.mark.parametrize("has_shard", [True, False])
+    def test_a_repair_is_named_where_something_is_left(
+        self, doctor: Doctor, has_shard: bool
+    ) -> None:
+        memories = doctor.memories()
+        doctor.manifest.unlink()
+        doctor.journal.write_text("")
+        if not has_shard:
+            shutil.rmtree(doctor.database)
+        told = doctor.run("list", code=1).stderr
+        assert f"begin anew, move {doctor.folder} away" in told and (REPAIR in told) == has_shard
+        if has_shard:
+            doctor.run("doctor", "--repair", "--yes")
+            assert doctor.memories() == memories
+
     def test_after_a_no_and_where_it_cannot_help_all_is_left_alone(self, doctor: Doctor) -> None:
         whole = doctor.manifest.read_text()
         doctor.manifest.write_text("{")

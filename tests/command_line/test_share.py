@@ -78,7 +78,10 @@ def test_a_damaged_store_of_the_other_is_not_taken_for_ones_own(
     command.run("store", "hers", "--agent", "alice")
     (root / "alice/qdrant.db/manifest.json").write_text("{")
     said = command.run("share", ids[0], "--to", "alice", code=1).stderr
-    assert "The store of alice (--agent alice): " in said and "agent-memory doctor" in said
+    assert (
+        f"The store of alice (--agent alice --root {root}): " in said
+        and "agent-memory doctor" in said
+    )
 
 
 def test_vectors_are_copied_if_both_stores_have_the_same_model(

@@ -220,7 +220,7 @@ async def test_a_copy_laid_over_another_brings_back_nothing_that_was_forgotten(
     for each in (copy, storage):
         await each.close()
     shutil.copytree(copy.folder.path, storage.folder.path, dirs_exist_ok=True)
-    with pytest.raises(StorageError, match=r"files of two copies of it are mixed.*doctor"):
+    with pytest.raises(StorageError, match=r"mix of two copies.*doctor"):
         await storage.count()
     await repair(storage)
     assert {each.id for each in await storage.get_recent()} == {there, both}

@@ -218,6 +218,8 @@ def test_a_copy_beside_a_store_is_nobodys_store(command: Command, root: Path) ->
     [(code, said)] = commands(("list", "--root", str(root)))
     assert code == 0 and "x" in said
     assert [each["agent"] for each in command.json("list", "--agents")] == ["sam"]
+    shutil.rmtree(root / "sam")
+    assert "belongs to 'sam'" in commands(("list", "--root", str(root)))[0][1]
 
 
 THEIRS = ["notes.txt", "draft.tmp", "shard-1.bak", "shard-copy-2", "meta.json", "collection"]

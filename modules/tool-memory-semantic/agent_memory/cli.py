@@ -59,5 +59,6 @@ def cli() -> None:
       agent-memory doctor
 
     The agent is that of Amplifier's settings here, or the only one, or that of your login; --agent
-    names another. Of an id, four digits are enough, such as mem-a3f2, unless several begin so.
+    names another. Of an id, the first four characters are enough, as in mem-a3f2, unless several
+    begin so.
     """

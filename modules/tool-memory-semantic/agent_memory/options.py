@@ -32,7 +32,8 @@ class _Command(click.Command):
         try:
             left = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if not error.option_name.startswith("--"):
+            texts = any(isinstance(each, click.Argument) for each in self.params)
+            if texts and (not error.option_name.startswith("--") or " " in error.option_name):
                 told = f"{error.message} Put -- before a text that begins with -."
                 raise click.NoSuchOption(
                     error.option_name, told, error.possibilities, ctx

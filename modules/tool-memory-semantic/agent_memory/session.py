@@ -172,6 +172,6 @@ def in_parts(
         if done and isinstance(error, AgentMemoryError):
             error.outcome = ""  # that was of the last part
         why = "Interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
-        so_far = f"at least {done:,} of {len(memories):,} are done"
-        fail(f"{why}\n{doing}: {so_far}. Run it again to resume.")
+        so_far = f"at least {done:,} of {len(memories):,} are done. Run it again to resume."
+        fail(f"{why}\n{doing}: {so_far}")
     return results

@@ -71,10 +71,10 @@ class Settings:
             return named[0], True
         here = glance.is_here(self.config)  # the place would load the engine
         agents = glance.agents(glance.root_of(self.config)) if here else self.place.agents()
-        if len(agents) == 1:
-            return agents[0], True
         if self.unread:
             raise InputError(f"Whose memories? Name the agent with --agent, or mend {self.unread}.")
+        if len(agents) == 1:
+            return agents[0], True
         if agents and _login() not in agents:
             there = f"Whose memories? There are stores of {', '.join(agents)}."
             how = "or with agent_identity in ~/.amplifier/settings.yaml"

@@ -66,7 +66,9 @@ class Capture:
         """Note what is stored; the answer of a skill shows it by itself."""
         output = _output(data.get("result")) if data.get("tool_name") == "memory_store" else {}
         if output.get("memory_id"):
-            named = f" --agent {agent_of(self._coordinator, self._config)}"
+            named = ""
+            with suppress(InputError):  # the tool is another module's
+                named = f" --agent {agent_of(self._coordinator, self._config)}"
             self._receipts.note(output, data.get("tool_input") or {}, named, told=self._by_skill)
         return HookResult()
 

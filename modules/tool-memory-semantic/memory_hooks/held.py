@@ -83,7 +83,8 @@ class Held:
                 block.add(self._own, block.tokens + block.left * _OWN_SHARE)
             block.add([*close, *(each for each in self.here if not each.pinned)])
         block.more = (len(self.new) if self.whole else self.number) - len(block.memories)
-        self._with_rules_left(block).more -= block.more_rules
+        self._with_rules_left(block)
+        block.more -= block.more_rules
         return block
 
     def go_on(self, block: Block, close: Sequence[Remembered] = ()) -> Block:

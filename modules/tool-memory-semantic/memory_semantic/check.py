@@ -249,8 +249,8 @@ def clean_id(value: object) -> str:
     memory_id = f"mem-{text.removeprefix('mem-')}"
     if not ID_BEGINNING.fullmatch(memory_id):
         raise InputError(
-            "A memory's id looks like mem-a3f2b8c1d4e5; its beginning, of at least four digits, is "
-            "enough.",
+            "A memory's id looks like mem-a3f2b8c1d4e5; its beginning is enough, if that is no "
+            "shorter than mem-a3f2.",
             UNCHANGED,
         )
     return memory_id

@@ -136,5 +136,6 @@ def _may_have_store(folder: Path) -> bool:
     except OSError:
         return (folder / JOURNAL).exists()
     with suppress(OSError, ValueError, LookupError, TypeError):  # else it is damaged
-        return json.loads((folder / DATABASE / MANIFEST).read_bytes())["agent"] == folder.name
+        owner = json.loads((folder / DATABASE / MANIFEST).read_bytes())["agent"]
+        return owner == folder.name or not (folder.parent / owner / DATABASE).exists()  # a copy
     return True

@@ -74,8 +74,8 @@ def _named(session: Session, asked: Sequence[str], yes: bool) -> list["Memory"]:
         if unasked or any(each.startswith("mem-") for each in asked):
             raise
     else:
-        words = all(each.isalpha() or each.isdecimal() for each in asked)  # "cafe", "2025"
-        if unasked or not words or run(session.existing.with_ids(ids)):
+        may_be_words = all(each.isalpha() or each.isdecimal() for each in asked)  # "cafe", "2025"
+        if unasked or not may_be_words or run(session.existing.with_ids(ids)):
             return session.with_ids(ids)
     words, _ = session.storage.masked(" ".join(asked))
     found = run(session.existing.search(words, select=session.storage.fitting))

@@ -64,7 +64,8 @@ def import_(session: Session, file: str, tags: Sequence[str], pin: bool, yes: bo
     out.json({"agent": session.agent, **counts, **rest})
     said = ", ".join(f"{number:,} {what}" for what, number in counts.items())
     out.line(f"{counted(sum(counts.values()))} for {session.agent}: {said}")
-    if rules := sum(m.pinned and not m.replaced_by for m in memories if m not in refused):
+    lost = {memory.key for memory in refused}
+    if rules := sum(m.pinned and not m.replaced_by for m in memories if m.key not in lost):
         out.line(f"Pinned as rules in the file, or by --pin: {rules:,}.")
         tell_unshown(session)
     if claims and not believed:

@@ -38,7 +38,7 @@ def unreplace(session: Session, memory_id: str) -> None:
     session.out.json({"agent": session.agent, "memory_id": memory.id})
     said = "holds again" if memory.replaced_by else "was not replaced"
     if memory.replaced_by and memory.expired(datetime.now(UTC)):
-        said = "is replaced no more, but has expired"
+        said = "is no longer replaced, but has expired"
     session.out.line(f"{memory.id}  {said}")
 
 

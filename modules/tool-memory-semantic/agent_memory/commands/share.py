@@ -87,12 +87,12 @@ def _chosen(
     source = session.existing
     asked = session.with_ids(ids) if ids else run(source.get_recent(None, *where, holding=True))
     for memory in asked:
-        if later := run(source.replacing(memory)):
+        if memory.replaced_by and (later := run(source.replacing(memory))):
             fail(f"{memory.id} is replaced by {later.id}: share that. Nothing was changed.")
     try:
         found = run(sharing(source, session.settings.storage(to)))
     except DamagedStoreError as error:
-        fail(f"The store of {to} (--agent {to}): {error}")
+        fail(f"The store of {to} (--agent {to}{session.rooted}): {error}")
     if found is None:  # its folder is there, its store is not
         fail(f"{session.agent} has no store. Nothing was changed.")
     return found, asked

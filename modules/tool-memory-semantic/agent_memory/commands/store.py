@@ -33,7 +33,9 @@ def store(
     content = _standard_input() if text == ("-",) else " ".join(text)
     item = (content, tags, {"stored_by": "agent-memory store"})
     if len(replaces) > 1:
-        raise click.UsageError("A memory replaces one other: name one, and forget the others.")
+        raise click.UsageError(
+            "A memory replaces one other: name one, and delete the rest with agent-memory forget."
+        )
     old = session.with_ids(replaces)[0].id if replaces else None
     [stored] = run(session.storage.upsert([item], old, expires=expires, pin=pin))
     status = "already known: tags merged, the later time kept" if stored.known else "stored"

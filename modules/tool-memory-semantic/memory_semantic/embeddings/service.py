@@ -43,7 +43,7 @@ _NO_MODEL = re.compile(r"(?!\s*<).*\bmodel(_not_found)?\b", re.IGNORECASE | re.D
 _TOO_MUCH = (400, 413, 422, 500)
 _HARMLESS = "a"
 # What a refusal names in the service's own words, which are not quoted; and what to do about it.
-_TOO_LONG = r"too large to process|too long"
+_TOO_LONG = r"too large to process"  # llama.cpp
 _CAUSES = {
     _TOO_LONG: ("that the text is too long for the model", "Shorten it or split it."),
     r"batch|too many|(?:number|list|array) of (?:input|text)s?": (
@@ -54,7 +54,7 @@ _CAUSES = {
         "that the model cannot give this many dimensions",
         "Set dimensions to null, or to a number that the model can give.",
     ),
-    r"too large|token|context|length|exceed": (
+    r"too long|too large|token|context|length|exceed": (
         "that the text is too long for the model",
         "Shorten it or split it.",
     ),

@@ -61,10 +61,10 @@ class Shard:
         segments = list(path.glob("segments/*/"))
         for file in (path / "edge_config.json", *(each / "version.info" for each in segments)):
             if not file.is_file():
-                raise DamagedStoreError(f"The store is damaged: a {file.name} is missing.")
+                raise DamagedStoreError(f"The store is damaged: its {file.name} is missing.")
         immutable = list(path.glob(_READ_AT_OPENING))
         if len(segments) > len(immutable) + 1:  # one would bring back what the other has forgotten
-            raise DamagedStoreError("The store is damaged: files of two copies of it are mixed.")
+            raise DamagedStoreError("The store is damaged: its files are a mix of two copies.")
         names = (*_READ_ALWAYS, *(_ALSO_READ if immutable else ()))
         self._read_always = [file for name in names for file in path.glob(name)]
         self._cached = ExitStack()

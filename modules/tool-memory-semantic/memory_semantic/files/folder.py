@@ -294,7 +294,8 @@ class AgentFolder:
 
     def lost(self, where: str, number: int) -> DamagedStoreError:
         """The error for a store without its manifest; there are a `number` of memories `where`."""
-        mend = f"`{REPAIR_COMMAND}` makes a store from what is left. Or, to" if number else "To"
+        left = number or self.shards or self.damaged
+        mend = f"`{REPAIR_COMMAND}` makes a store from what is left. Or, to" if left else "To"
         return DamagedStoreError(
             f"The store of {self.agent_id!r} has lost its {MANIFEST}; {where} {counted(number)}.",
             remedy=f"{mend} begin anew, move {self.path} away.",
