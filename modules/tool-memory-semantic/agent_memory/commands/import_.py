@@ -100,7 +100,7 @@ def _ask(session: Session, found: Sequence[tuple[formats.Entry, "Memory"]], yes:
         session.out.line(one_line(f"{kind}: {len(some):,}, in {', '.join(names)}"))
         session.out.memories([memory for _, memory in some[:_SHOWN]])
     generator = session.storage.generator(run(session.storage.info()))
-    session.out.note(cost(memories, generator))
+    session.out.note(f"At most {cost(memories, generator)}")  # known texts keep their vectors
     confirm(session, f"Import {counted(len(memories))} for {session.agent}?", yes)
 
 
