@@ -75,7 +75,7 @@ def in_a_child(call: Call, kill_after: float | None = None) -> str:
     child = os.fork()
     if not child:
         try:
-            signal.alarm(30)
+            signal.alarm(120)  # the engine can read a garbled index for 30 s beside other tests
             os.write(writing, str(asyncio.run(call())).encode())
             time.sleep(kill_after or 0)
         finally:
