@@ -85,6 +85,11 @@ class Session:
                 fail(f"{self.agent} has no memory {id}. Nothing was changed.")
         return list({memory.key: memory for of_id in found.values() for memory in of_id}.values())
 
+    def require_current(self, memory: "Memory", doing: str) -> None:
+        """End the command if the memory is replaced; `doing` says what to do with what holds."""
+        if memory.replaced_by and (later := run(self.existing.replacing(memory))):
+            fail(f"{memory.id} is replaced by {later.id}: {doing} that. Nothing was changed.")
+
 
 def fail(message: str) -> NoReturn:
     """End with exit code 1."""

@@ -45,8 +45,7 @@ def unreplace(session: Session, memory_id: str) -> None:
 def _pin(session: Session, ids: Sequence[str], pinned: bool) -> None:
     memories = session.with_ids(ids)
     for memory in memories if pinned else ():
-        if later := run(session.storage.replacing(memory)):
-            fail(f"{memory.id} is replaced by {later.id}: pin that. Nothing was changed.")
+        session.require_current(memory, "pin")
         if memory.expired(datetime.now(UTC)):
             fail(f"{memory.id} has expired: store its text again, with --pin. Nothing was changed.")
     run(session.storage.pin([memory.id for memory in memories], pinned))

@@ -87,8 +87,7 @@ def _chosen(
     source = session.existing
     asked = session.with_ids(ids) if ids else run(source.get_recent(None, *where, holding=True))
     for memory in asked:
-        if memory.replaced_by and (later := run(source.replacing(memory))):
-            fail(f"{memory.id} is replaced by {later.id}: share that. Nothing was changed.")
+        session.require_current(memory, "share")
     try:
         found = run(sharing(source, session.settings.storage(to)))
     except DamagedStoreError as error:

@@ -42,10 +42,11 @@ _NO_MODEL = re.compile(r"(?!\s*<).*\bmodel(_not_found)?\b", re.IGNORECASE | re.D
 # that none refuses.
 _TOO_MUCH = (400, 413, 422, 500)
 _HARMLESS = "a"
+_OF_LLAMA_CPP = r"too large to process"  # with HTTP 500
+_TOO_LONG = ("that the text is too long for the model", "Shorten it or split it.")
 # What a refusal names in the service's own words, which are not quoted; and what to do about it.
-_TOO_LONG = r"too large to process"  # llama.cpp
 _CAUSES = {
-    _TOO_LONG: ("that the text is too long for the model", "Shorten it or split it."),
+    _OF_LLAMA_CPP: _TOO_LONG,
     r"batch|too many|(?:number|list|array) of (?:input|text)s?": (
         "that there are too many texts in one request",
         "Ask whoever runs the service to accept more.",
@@ -54,10 +55,7 @@ _CAUSES = {
         "that the model cannot give this many dimensions",
         "Set dimensions to null, or to a number that the model can give.",
     ),
-    r"too long|too large|token|context|length|exceed": (
-        "that the text is too long for the model",
-        "Shorten it or split it.",
-    ),
+    r"too long|too large|token|context|length|exceed": _TOO_LONG,
     r"\bmodel\b": (
         "that the model cannot be used for this",
         "Check embedding_model: it must be a model for embeddings.",
@@ -262,7 +260,7 @@ def _failure(error: openai.APIStatusError, with_key: bool) -> tuple[str, str]:
         remedy = "Check base_url (or OPENAI_BASE_URL): for most services it ends with /v1."
     elif status == 429 and error.code == "insufficient_quota":
         reason, remedy = "reports that the account's quota is used up", "Check its billing."
-    elif status == 500 and re.search(_TOO_LONG, str(error.body), re.IGNORECASE):
+    elif status == 500 and re.search(_OF_LLAMA_CPP, str(error.body), re.IGNORECASE):
         return _refusal(error, "the request")
     elif status == 429 or status >= 500:
         reason = f"still failed after {EMBEDDING_TRIES} tries"

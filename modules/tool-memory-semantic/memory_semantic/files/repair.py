@@ -66,8 +66,10 @@ async def plan_repair(place: FilePlace, config: StorageConfig) -> Repair:
         own = {"embedding_model": info.model.model, "dimensions": asked}
         config = config.model_copy(update=own | ({"base_url": None} if here else {}))
     generator = choose(folder.agent_id, config, None if here else info)
-    # Vectors that cost something, if they are of this model.
-    keeps = info is not None and not generator.on_this_machine and _is_of(info, folder)
+    # Vectors that cost something, if they are of this model: `info` is that of their shard.
+    shard = folder.shard_that_counts()
+    fits = shard is None or number_of(shard.name) == number_of(info and info.shard)
+    keeps = info is not None and not generator.on_this_machine and fits
     if info and keeps:
         generator.dimensions = info.model.dimensions  # a vector of another length is an error
     dimensions = info.model.dimensions if info else 0
@@ -101,27 +103,21 @@ async def plan_repair(place: FilePlace, config: StorageConfig) -> Repair:
     return Repair(found, run, texts, generator if texts else None)
 
 
-def _described(folder: AgentFolder) -> StoreInfo | None:
+def _described(folder: AgentFolder) -> Manifest | None:
     """What the store was, by its manifest, or by its journal if that is of a newer shard."""
     header, manifest = folder.journal.ends()[0], folder.readable_manifest()
     if not (header and header.embedding):
         return manifest
     if manifest and number_of(manifest.shard) >= number_of(header.shard):
         return manifest
-    return StoreInfo(
+    return Manifest(
+        shard=header.shard or "shard-0",
         agent=header.agent,
         embedding=header.embedding,
         endpoint=header.endpoint,
         words=header.words or 0,
         created=header.exported,
     )
-
-
-def _is_of(info: StoreInfo, folder: AgentFolder) -> bool:
-    """Whether `info` describes the shard that there is, if there is one."""
-    shard, header = folder.shard_that_counts(), folder.journal.ends()[0]
-    named = info.shard if isinstance(info, Manifest) else header and header.shard
-    return shard is None or number_of(named) == number_of(shard.name)
 
 
 def _put_aside(folder: AgentFolder) -> Manifest | None:
